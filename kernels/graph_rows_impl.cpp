@@ -13,7 +13,7 @@ namespace {
 enum class Form { sum, difference };
 
 constexpr int64_t kRun = 32;            // partners added up in T before the sum is widened
-constexpr int64_t kAhead = 4;           // partners whose rows are called into the cache beforehand
+constexpr int64_t kAhead = 4;           // partners ahead of the current one whose rows are prefetched
 constexpr int kBlock = kRegisters / 4;  // vectors of a column block: the row, its sum and the loads stay in registers
 
 constexpr int kLineVectors = 64 / kVectorBytes;
@@ -25,9 +25,9 @@ inline void add_wide(Vec<double>* total, Vec<T> v) {
   for (int h = 0; h < kHalves<T>; ++h) total[h] += wide[h];
 }
 
-// The row of the partner that is called in while j has its turn: of this row, or of a next one.
+// The partner row to prefetch while j is processed: of this row, or of a later one.
 template <class T>
-inline const T* called_in(const RowPartners<T>& row, int64_t j) {
+inline const T* prefetched_row(const RowPartners<T>& row, int64_t j) {
   return row.partners + row.columns[j + kAhead < row.known ? j + kAhead : j] * row.stride;
 }
 
@@ -55,7 +55,7 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
     Vec<T> acc[kVectors] = {}, squares{};
     for (int64_t j = run; j < end; ++j) {
       const T* p = base + row.columns[j] * row.stride;
-      const T* next = called_in(row, j) + begin;
+      const T* next = prefetched_row(row, j) + begin;
       for (int v = 0; v < kVectors; v += kLineVectors) __builtin_prefetch(next + v * kLanes<T>);
       const T w = row.weights[j];
       if constexpr (kForm == Form::sum) {
@@ -121,7 +121,7 @@ double wide_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t beg
     Vec<T> squares{};
     for (int64_t j = run; j < end; ++j) {
       const T* p = row.partners + row.columns[j] * row.stride + begin;
-      const T* next = called_in(row, j) + begin;
+      const T* next = prefetched_row(row, j) + begin;
       const T w = row.weights[j];
       Vec<T> square[kGroup] = {};
 #pragma GCC unroll 1

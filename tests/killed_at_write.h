@@ -1,4 +1,4 @@
-// killed_at_write: a process that dies at its first write to a file: after it was opened, before anything stands in it.
+// killed_at_write: a process that is killed at its first write to a file: after the open, before any byte is written.
 #pragma once
 
 #include <sys/resource.h>

@@ -31,17 +31,16 @@ kernels: kernels/base
 core/comm:
 core/config:
 core/ops:
-core/io: core/ops                          # a safetensors file holds named tensors
+core/io: core/ops                          # a safetensors file contains named tensors
 core/plot:
 core/record: core/io core/ops
-core/graph/store:
-core/graph: core/config core/graph/store core/io   # of config the tables of names, here and below
+core/graph: core/config core/io            # config: the tables of names (choices.h), here and below
 core/model: core/comm core/config core/io core/ops   # batch norm sums over ranks
 core/optim: core/ops core/config
 core/data/image:
 core/data: core/comm core/data/image core/io   # the ranks of a node fill its cache together
 core/data/import: core/data core/data/image core/io
-core/data/loader: core/comm core/config core/data core/data/image core/graph core/ops   # a batch draws edges of the graph
+core/data/loader: core/comm core/config core/data core/data/image core/graph core/ops   # edges of the graph are drawn into batches
 core/loss: core/comm core/config core/graph core/ops
 core/eval: core/comm core/data core/data/loader core/graph core/io core/loss core/model core/ops core/optim
 core/oracle/ledger: core/config core/graph core/io   # a database of questions and answers: no model, no data
@@ -68,16 +67,20 @@ launch/slurm: core/config launch
 launch/run: core/* dist/comm launch launch/process
 launch/doctor: core/io dist/comm launch launch/process
 launch/report: core/* launch launch/run
-launch/label: core/* dist/train launch launch/report launch/run   # dist: a run folder's lock; run: pictures; report: base64
+launch/label: core/* dist/train launch launch/report launch/run   # dist/train: the lock of a run folder; report: base64
 launch/cmd: core/* dist/* launch/* launch
 """
-NOT_OF_ALL = {"core/theory": {"launch/cmd"}, "core/public/pal": set(), "dist/public/pal": set()}   # by * only to these
+# A pattern such as core/* allows these folders only to the folders named here.
+NOT_OF_ALL = {"core/theory": {"launch/cmd"}, "core/public/pal": set(), "dist/public/pal": set()}
 SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
-# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key).
+# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key). For any other
+# name of the variable: the libraries of dist and launch must not need the getters, and in core only these see a config:
+SETTINGS = ("core/config/", "core/setup/")
 GETTERS = r"(?:text|integer|real|flag|text_list|integer_list|real_list)"
+NEEDED_LOOKUP = re.compile(r"_ZNK3pal6config6Config\d+%s[BE]" % GETTERS)
 LOOKUP = re.compile(r'\b(?:%s|has|formatted|origin|find_key)\(\s*"[a-z_]+\.[a-z_]+"|\bconfig_?(?:\.|->)%s\(' % (GETTERS, GETTERS))
 
 
@@ -125,6 +128,11 @@ def folder_edges(root):
     return edges
 
 
+def stale_folders(root):
+    """Folders of the table that do not exist."""
+    return sorted(set(ALLOWED) - {os.path.dirname(path) for path in tracked(root) if SOURCE.match(path)})
+
+
 def one_user_headers(root):
     """(header, its user or "-") of all headers that at most one file of the product includes, besides the sources of the
     same name. Such a header is one more place to look at: it may belong into its user. Tests do not count as users."""
@@ -167,6 +175,8 @@ def check_include(path, room, quote, target):
         return f"<{target}>: no torch under kernels/"
     if quote == '"' and first not in ROOMS:
         return f'"{target}": our own headers are included by their path from the root'
+    if target == "core/config/config.h" and room == "core" and not path.startswith(SETTINGS):
+        return f'"{target}": in core only core/setup reads settings by their names'
     if first in ROOMS and ROOMS.index(first) > ROOMS.index(room):
         return f'"{target}": {room} may not know {first}'
     return check_folder(path, target) if first in ROOMS else None
@@ -174,9 +184,13 @@ def check_include(path, room, quote, target):
 
 def check_settings(path, line):
     """Strings end in setup: behind it a setting is a member of a struct (core/setup/run_spec.h)."""
-    if path.startswith(("core/config/", "core/setup/")) or not LOOKUP.search(line):
+    if path.startswith(SETTINGS):
         return None
-    return "a setting is looked up by its name; take it from the RunSpec"
+    if LOOKUP.search(line):
+        return "a setting is looked up by its name; take it from the RunSpec"
+    if path.startswith("core/") and re.search(r"(\.|->)config\b(?!\.h)", line):
+        return "core takes settings from the members of the RunSpec, not from its config"
+    return None
 
 
 def check_sources(root):
@@ -218,12 +232,14 @@ def check_symbols(libraries):
         bad = [n for n in names if re.search(foreign.get(room, r"^$"), n)]
         for later in ROOMS[ROOMS.index(room) + 1:]:
             bad += names & strong.get(later, set())
+        if room in ("dist", "launch"):
+            bad += [n for n in names if NEEDED_LOOKUP.match(n)]
         violations += [f"{room} needs {name}" for name in sorted(bad)]
     return violations
 
 
 def self_test():
-    """Every rule must be broken by something."""
+    """Plants a violation of every rule. Returns those that are not found, and allowed code that is refused."""
     planted = {
         "core/io/a.cpp": "#include <mpi.h>", "launch/a.cpp": "#include <nccl.h>", "kernels/a.cu": "#include <ATen/ATen.h>",
         "core/data/h6.cpp": "#include <hdf5.h>", "core/data/a.h": "  #  include <H5Dpublic.h>",
@@ -231,6 +247,7 @@ def self_test():
         "dist/comm/b.cpp": '#include "launch/cli.h"', "dist/comm/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
         "launch/cmd/d.cpp": 'x = config.text("train.dtype");', "dist/train/d.cpp": 'if (of.config->has("data.stage")) {',
         "core/loss/b.cpp": "n = config_.integer(key);", "launch/run/d.cpp": 'config::find_key("oracle.members")',
+        "core/loss/d.cpp": '#include "core/config/config.h"', "core/study/d.cpp": "const auto& c = run.config;",
         # the table: upward in each room, sideways, a folder that is not listed (on both sides), theory, MPI beside scale
         "kernels/base/a.h": '#include "kernels/csr.h"', "core/ops/a.h": '#include "core/loss/criterion.h"',
         "core/record/a.cpp": '#include "core/setup/setup.h"', "core/oracle/a.h": '#include "core/oracle/round/round.h"',
@@ -262,6 +279,9 @@ def self_test():
                 subprocess.run([os.environ.get("CXX", "c++"), "-x", "c++", "-c", "-", "-o", f"{folder}/{room}.o"], input=code, text=True, check=True)
             return check_symbols({room: [f"{folder}/{room}.o"] for room in codes})
 
+    with tempfile.TemporaryDirectory() as empty:
+        if stale_folders(empty) != sorted(ALLOWED):
+            return ["not found: a folder of the table that does not exist"]
     missed = [f"not found: {path}: {text}" for path, text in planted.items() if len(tree({path: text})) != 1]
     missed += [f"wrongly found: {v}" for v in tree(allowed)]
     ring = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
@@ -271,12 +291,14 @@ def self_test():
         missed.append("not drawn: the cycle a -> b -> c -> a")
     calls_mpi = 'extern "C" void MPI_Init(); void f() { MPI_Init(); }'
     calls_torch = "namespace at { struct Tensor { void zero(); }; } void f(at::Tensor& t) { t.zero(); }"
+    looks_up = ("#include <string>\nnamespace pal::config { struct Config { const std::string& text(const std::string&) const; }; }\n"
+                "char f(const pal::config::Config& c) { return c.text(std::string(3, 'k'))[0]; }")
     calls_later, later = "void later(); void f() { later(); }", "void later() {}"
     for codes in ({"kernels": calls_mpi}, {"core": calls_mpi}, {"kernels": calls_torch}, {"dist": calls_later, "launch": later},
-                  {"kernels": calls_later, "core": later}):
+                  {"kernels": calls_later, "core": later}, {"dist": looks_up}, {"launch": looks_up}):
         if len(objects(**codes)) != 1:
             missed.append(f"not found: {codes}")
-    for codes in ({"dist": calls_mpi}, {"core": calls_torch}, {"core": later, "launch": calls_later}):
+    for codes in ({"dist": calls_mpi}, {"core": calls_torch}, {"core": looks_up}, {"core": later, "launch": calls_later}):
         missed += [f"wrongly found: {v}" for v in objects(**codes)]
     return missed
 
@@ -297,6 +319,7 @@ def main(arguments):
     else:
         libraries = {room: files.split(",") for room, files in (a.split("=", 1) for a in arguments[1:])}
         violations = check_sources(arguments[0]) + (check_symbols(libraries) if libraries else [])
+        violations += [f"the table FOLDERS names {folder}, which has no sources" for folder in stale_folders(arguments[0])]
     print("\n".join(violations) or "no violation")
     return 1 if violations else 0
 

@@ -21,9 +21,8 @@ struct NodeCacheReport {
   int64_t bytes = 0;   // of all files
 };
 
-// Collective over the ranks of one node: rank 0 of the node copies, the others wait. Only its report has counts; `data`
-//   is
-// the same on all ranks. Throws Error (data) when a source cannot be read or a copy does not match.
+// Collective over the ranks of one node: rank 0 of the node copies, the others wait. Only its report has counts;
+// `data` is the same on all ranks. Throws Error (data) when a source cannot be read or a copy does not match.
 NodeCacheReport cache_on_node(const std::string& pattern, const std::string& folder, comm::Comm& node);
 
 }  // namespace pal::data

@@ -145,8 +145,8 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
   encoder.eval();
   const at::NoGradGuard no_grad;
   const Labeled known = known_rows(embed(encoder, test, samples, look, comm), test.labels(), classes, "test");
-  return tally(judge(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels, classes,
-               plan.samples);
+  return tally(predictions_of(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels,
+               classes, plan.samples);
 }
 
 }  // namespace pal::eval

@@ -66,9 +66,10 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
     const int64_t n = std::min(piece, last - at);
     const Neighbors near = neighbors(b.features.narrow(0, at, n), a.features, k);
     for (size_t o = 0; o < options.size(); ++o) {
-      const Judged judged = judge(votes_of(near, a.labels, classes, options[o]), b.labels.narrow(0, at, n));
-      predicted[o].push_back(judged.predicted);
-      place[o].push_back(judged.place);
+      const Predictions predictions =
+          predictions_of(votes_of(near, a.labels, classes, options[o]), b.labels.narrow(0, at, n));
+      predicted[o].push_back(predictions.predicted);
+      place[o].push_back(predictions.place);
     }
     if (progress) progress(at + n - first);
   }

@@ -149,7 +149,7 @@ Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train
   const at::Tensor x = standardized(a.features);
   const LinearMap map = fit_of(options.method)(x, a.labels, classes, options, {});
   const at::Tensor scores = at::addmm(map.bias, standardized(b.features), map.weight);
-  return tally(judge(scores, b.labels), b.labels, classes, x.size(0));
+  return tally(predictions_of(scores, b.labels), b.labels, classes, x.size(0));
 }
 
 }  // namespace pal::eval

@@ -13,7 +13,7 @@ constexpr double kTail = 0.025;
 
 }  // namespace
 
-Judged judge(const at::Tensor& scores, const at::Tensor& labels) {
+Predictions predictions_of(const at::Tensor& scores, const at::Tensor& labels) {
   const at::NoGradGuard no_grad;
   const int64_t classes = scores.size(1);
   const at::Tensor truth = labels.unsqueeze(1), own = scores.gather(1, truth);
@@ -42,14 +42,14 @@ Interval bootstrap(int64_t hits, int64_t n) {
   return found;
 }
 
-Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, int64_t train) {
+Accuracy tally(const Predictions& predictions, const at::Tensor& labels, int64_t classes, int64_t train) {
   Accuracy a;
   a.train = train;
   a.test = labels.size(0);
   a.confusion.assign(static_cast<size_t>(classes * classes), 0);
   std::vector<int64_t> of(static_cast<size_t>(classes)), found(static_cast<size_t>(classes));
   int64_t hits = 0;
-  const at::Tensor l = labels.contiguous(), p = judged.predicted.contiguous(), r = judged.place.contiguous();
+  const at::Tensor l = labels.contiguous(), p = predictions.predicted.contiguous(), r = predictions.place.contiguous();
   for (int64_t i = 0; i < a.test; ++i) {
     const int64_t label = l.const_data_ptr<int64_t>()[i], said = p.const_data_ptr<int64_t>()[i],
                   place = r.const_data_ptr<int64_t>()[i];
@@ -69,7 +69,7 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
   return a;
 }
 
-Judged gather(const Judged& own, const std::vector<int64_t>& counts, comm::Comm& comm) {
+Predictions gather(const Predictions& own, const std::vector<int64_t>& counts, comm::Comm& comm) {
   const at::Tensor both = comm.all_gather_v(at::stack({own.predicted, own.place}, 1).contiguous(), counts);
   return {both.select(1, 0).contiguous(), both.select(1, 1).contiguous()};
 }

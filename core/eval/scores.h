@@ -20,17 +20,17 @@ struct Accuracy {
 };
 
 // The predictions of a classifier.
-struct Judged {
+struct Predictions {
   at::Tensor predicted;  // (n) int64, −1: no prediction
   at::Tensor place;      // (n) int64 rank of the true class (ties: lower classes first); C: no prediction
 };
 // scores (n, C), larger is better; a row that is not finite gives no prediction. labels (n) in [0, C).
-Judged judge(const at::Tensor& scores, const at::Tensor& labels);
+Predictions predictions_of(const at::Tensor& scores, const at::Tensor& labels);
 
-Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, int64_t train);
+Accuracy tally(const Predictions& predictions, const at::Tensor& labels, int64_t classes, int64_t train);
 
 // Collective. Gathers the predictions of all ranks in rank order. counts: rows per rank.
-Judged gather(const Judged& own, const std::vector<int64_t>& counts, comm::Comm& comm);
+Predictions gather(const Predictions& own, const std::vector<int64_t>& counts, comm::Comm& comm);
 
 // [low, high]: the central 95 % of hits / n under the bootstrap with infinitely many resamples, which is binomial.
 struct Interval {

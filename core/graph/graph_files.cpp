@@ -61,8 +61,8 @@ void for_each_row(const std::string& path, const F& f, const ReadWords& words = 
 }
 
 int64_t index_of(double value, const std::string& path, int64_t line) {
-  PAL_DATA_CHECK(value == std::floor(value) && std::abs(value) < 1e15, line_of(path, line) + ": sample", value,
-                 "samples are whole numbers from 0");
+  PAL_DATA_CHECK(value == std::floor(value) && std::abs(value) < 1e15,
+                 line_of(path, line) + ": {} is not the number of a sample", value, "samples are whole numbers from 0");
   return static_cast<int64_t>(value);
 }
 
@@ -83,12 +83,12 @@ PairsFile read_csr(const std::string& path, int64_t samples) {
                              indices = read_integers(file, "/graph/indices");
   const std::vector<double> data = file.read<double>("/graph/data");
   if (samples == kAsInFile) samples = std::max<int64_t>(static_cast<int64_t>(indptr.size()) - 1, 0);
-  PAL_DATA_CHECK(static_cast<int64_t>(indptr.size()) == samples + 1, path + ": rows of /graph/indptr",
+  PAL_DATA_CHECK(static_cast<int64_t>(indptr.size()) == samples + 1, path + ": /graph/indptr has {} rows",
                  static_cast<int64_t>(indptr.size()) - 1,
                  "give one for each of the " + std::to_string(samples) + " samples");
   PAL_DATA_CHECK(indptr.front() == 0 && std::is_sorted(indptr.begin(), indptr.end()) &&
                      indptr.back() == static_cast<int64_t>(indices.size()) && indices.size() == data.size(),
-                 path + ": the last of /graph/indptr", indptr.back(),
+                 path + ": /graph/indptr ends with {}", indptr.back(),
                  "indptr ascends from 0 to the number of indices and of data");
   std::vector<WeightedPair> pairs;
   pairs.reserve(indices.size());
@@ -136,7 +136,7 @@ PairsFile read_pairs(const std::string& path, int64_t samples, const NamesOf& na
   for_each_row(
       path,
       [&](int64_t line, const std::vector<double>& row) {
-        PAL_DATA_CHECK(row.size() == 2 || row.size() == 3, line_of(path, line) + ": numbers", row.size(),
+        PAL_DATA_CHECK(row.size() == 2 || row.size() == 3, line_of(path, line) + " has {} numbers", row.size(),
                        "write i,j or i,j,weight");
         const int64_t i = index_of(row[0], path, line), j = index_of(row[1], path, line);
         const auto inside = [&](int64_t s) { return s >= 0 && (s < samples || samples == kAsInFile); };
@@ -145,7 +145,7 @@ PairsFile read_pairs(const std::string& path, int64_t samples, const NamesOf& na
                                             : "samples are 0 to " + std::to_string(samples - 1));
         largest = std::max({largest, i, j});
         const double weight = row.size() == 3 ? row[2] : 1.0;
-        PAL_DATA_CHECK(std::isfinite(weight), line_of(path, line) + ": weight", weight, "give a finite one");
+        PAL_DATA_CHECK(std::isfinite(weight), line_of(path, line) + ": the weight is {}", weight, "give a finite one");
         pairs.push_back({i, j, weight});
       },
       read_names);
@@ -186,21 +186,21 @@ LossTable read_loss_table(const std::string& path) {
   LossTable table;
   for_each_row(path, [&](int64_t line, const std::vector<double>& row) {
     if (table.classes == 0) table.classes = static_cast<int64_t>(row.size());
-    PAL_DATA_CHECK(static_cast<int64_t>(row.size()) == table.classes, line_of(path, line) + ": losses", row.size(),
-                   "give as many as in the first line, " + std::to_string(table.classes));
+    PAL_DATA_CHECK(static_cast<int64_t>(row.size()) == table.classes, line_of(path, line) + " has {} losses",
+                   row.size(), "give as many as in the first line, " + std::to_string(table.classes));
     table.loss.insert(table.loss.end(), row.begin(), row.end());
   });
   const int64_t classes = table.classes;
   PAL_DATA_CHECK(classes > 0 && static_cast<int64_t>(table.loss.size()) == classes * classes,
-                 path + ": lines of losses", classes > 0 ? static_cast<int64_t>(table.loss.size()) / classes : 0,
+                 path + " has {} lines of losses", classes > 0 ? static_cast<int64_t>(table.loss.size()) / classes : 0,
                  "give as many lines as classes");
   for (int64_t a = 0; a < classes; ++a) {
     for (int64_t b = 0; b < classes; ++b) {
-      const std::string where = path + ": loss between classes " + std::to_string(a) + " and " + std::to_string(b);
-      PAL_DATA_CHECK(std::isfinite(table.loss[a * classes + b]), where, table.loss[a * classes + b],
+      const std::string where = path + ": the loss between classes " + std::to_string(a) + " and " + std::to_string(b);
+      PAL_DATA_CHECK(std::isfinite(table.loss[a * classes + b]), where + " is {}", table.loss[a * classes + b],
                      "give a finite one");
       PAL_DATA_CHECK(table.loss[a * classes + b] == table.loss[b * classes + a],
-                     where + " is not that of the other direction", table.loss[a * classes + b],
+                     where + " is {}, and another one in the other direction", table.loss[a * classes + b],
                      "give a symmetric table");
     }
   }
@@ -212,14 +212,14 @@ Targets read_targets(const std::string& path, int64_t samples) {
   int64_t rows = 0;
   for_each_row(path, [&](int64_t line, const std::vector<double>& row) {
     if (targets.width == 0) targets.width = static_cast<int32_t>(row.size());
-    PAL_DATA_CHECK(static_cast<int32_t>(row.size()) == targets.width, line_of(path, line) + ": numbers", row.size(),
-                   "give as many as in the first line, " + std::to_string(targets.width));
+    PAL_DATA_CHECK(static_cast<int32_t>(row.size()) == targets.width, line_of(path, line) + " has {} numbers",
+                   row.size(), "give as many as in the first line, " + std::to_string(targets.width));
     for (double value : row)
-      PAL_DATA_CHECK(std::isfinite(value), line_of(path, line) + ": target", value, "give a finite one");
+      PAL_DATA_CHECK(std::isfinite(value), line_of(path, line) + ": a target is {}", value, "give a finite one");
     targets.values.insert(targets.values.end(), row.begin(), row.end());
     ++rows;
   });
-  PAL_DATA_CHECK(rows == samples, path + ": lines of targets", rows,
+  PAL_DATA_CHECK(rows == samples, path + " has {} lines of targets", rows,
                  "give one for each of the " + std::to_string(samples) + " samples");
   return targets;
 }

@@ -41,10 +41,11 @@ WeightedEdges::WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, c
     if (kept > 0) {
       const WeightedPair &before = pairs[kept - 1], &now = pairs[k];
       const bool again = before.i == now.i && before.j == now.j, back = before.i == now.j && before.j == now.i;
-      PAL_DATA_CHECK(!(again || back) || before.weight == now.weight,
-                     source + (again ? ": pair twice with different weights: " : ": asymmetric weight: ") +
-                         edge_text(before) + " and",
-                     edge_text(now), again ? "keep one of them" : "give both directions the same weight");
+      PAL_DATA_CHECK(
+          !(again || back) || before.weight == now.weight,
+          source + (again ? ": a pair has two weights: " : ": the directions of a pair have different weights: ") +
+              edge_text(before) + " and {}",
+          edge_text(now), again ? "keep one of them" : "give both directions the same weight");
       if (again || back) continue;
     }
     pairs[kept++] = pairs[k];

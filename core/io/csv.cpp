@@ -24,7 +24,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// The first column whose head is one of these, in the order of preference; −1: none.
+// The first column with one of these names, in the order of preference; −1: none.
 int find_column(const std::vector<std::string>& head, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     for (size_t c = 0; c < head.size(); ++c) {
@@ -34,7 +34,7 @@ int find_column(const std::vector<std::string>& head, std::initializer_list<cons
   return -1;
 }
 
-// The column of this head, as it is written or in other case.
+// The column of this name, as it is written or in other case.
 int named_column(const std::string& path, const std::vector<std::string>& head, const std::string& name) {
   for (size_t c = 0; c < head.size(); ++c) {
     if (head[c] == name) return static_cast<int>(c);

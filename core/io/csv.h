@@ -24,16 +24,16 @@ struct NamedLabel {
   std::string name, label;
 };
 struct ManifestColumns {
-  std::string path, label;  // heads of the columns; "": by their usual names
+  std::string path, label;  // names of the columns; "": the usual names
 };
 struct Manifest {
   std::vector<NamedLabel> rows;     // a row without a label has ""
-  std::string label;                // head of the column of labels; "" where there is none
-  std::vector<std::string> unused;  // heads of the other columns
+  std::string label;                // name of the column of labels; "" where there is none
+  std::vector<std::string> unused;  // names of the other columns
 };
 
-// The columns path (file, image, …) and label (class, target, …) of a file with a head; without one the first two.
-// Throws Error (data) with the heads where a column that is asked for is missing.
+// The columns path (file, image, …) and label (class, target, …) of a file with a header; without one the first two.
+// Throws Error (data) with the names of the columns when a column that is asked for is missing.
 Manifest read_manifest(const std::string& path, const ManifestColumns& columns = {});
 // The same of FILE:COLUMN, whose column gives the labels.
 Manifest read_manifest_column(const std::string& file_and_column);

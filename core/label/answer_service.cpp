@@ -215,8 +215,7 @@ std::vector<oracle::Query> AnswerService::next(const std::string& person, double
 }
 
 // A gold question comes first after every gold_every cards, or when there is no other card: a job that waits for
-//   answers
-// waits for these too.
+// answers also waits for these.
 void AnswerService::add_gold(const std::string& person, std::vector<oracle::Query>& cards) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (since_gold_[person] < options_.gold_every && !cards.empty()) return;

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "core/config/config.h"
 #include "core/loss/barlow.h"
 #include "core/loss/nnclr.h"
 #include "core/loss/sampled_vic2.h"

@@ -16,7 +16,7 @@ class Simulated final : public Labeler {
  public:
   Simulated(std::vector<int64_t> labels, const SimulatedOptions& options, std::vector<int64_t> parents)
       : labels_(std::move(labels)), parents_(std::move(parents)), options_(options) {
-    PAL_DATA_CHECK(!labels_.empty(), "oracle.labeler=labels needs labels; the data set has", 0,
+    PAL_DATA_CHECK(!labels_.empty(), "oracle.labeler=labels needs labels, but the data set has none", "",
                    "use a data set with labels");
     PAL_CHECK(options.noise >= 0 && options.noise <= 1, "oracle.noise", options.noise, "give a number from 0 to 1");
   }

@@ -31,7 +31,7 @@ std::string to_sentence(const std::vector<Contradiction>& against) {
   return std::to_string(against.size()) + " answers contradict earlier ones and are left out; by the first, " +
          std::to_string(first.i) + " and " + std::to_string(first.j) +
          (first.relation() == graph::Relation::same ? " are the same" : " differ") + ", but " +
-         to_string(against[0].chain) + " (graph.deduction=off takes every answer by itself)";
+         to_string(against[0].chain) + " (with graph.deduction=off every answer counts by itself)";
 }
 
 }  // namespace pal::oracle

@@ -44,7 +44,7 @@ std::vector<int64_t> all_of(const data::Dataset& data) {
 OnlineEval::OnlineEval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train,
                        const std::vector<int64_t>& subset, int threads)
     : augment_(spec.augment), dtype_(spec.train.dtype), threads_(threads), train_(std::move(train)) {
-  PAL_CHECK(!spec.data.test.empty(), "eval.every asks for evaluation while training, but data.test is", "empty",
+  PAL_CHECK(!spec.data.test.empty(), "eval.every asks for evaluation while training, but data.test is empty", "",
             "set data.test, or eval.every=0");
   test_ = data::Dataset::open(spec.data.test);
   PAL_DATA_CHECK(train_->classes() == test_->classes(), "training and test set have different classes",
@@ -53,7 +53,7 @@ OnlineEval::OnlineEval(const RunSpec& spec, std::shared_ptr<const data::Dataset>
   train_samples_ = spread(subset, train_->labels(), spec.eval.train_samples);
   test_samples_ = spread(all_of(*test_), test_->labels(), spec.eval.test_samples);
   PAL_DATA_CHECK(!train_samples_.empty() && !test_samples_.empty(),
-                 "eval.every asks for evaluation, but labels are missing in",
+                 "eval.every asks for evaluation, but {} has no labels",
                  train_samples_.empty() ? "data.train" : "data.test", "import it with labels, or set eval.every=0");
   train_labels_ = pick(train_->labels(), train_samples_);
   test_labels_ = pick(test_->labels(), test_samples_);

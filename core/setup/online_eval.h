@@ -1,4 +1,4 @@
-// online_eval: how much the encoder knows about the classes while it trains: kNN and a ridge probe on samples.
+// online_eval: measures while training how well the encoder separates the classes: kNN and a ridge probe on samples.
 //
 // Every eval.every steps eval.train_samples of the samples trained on and eval.test_samples of data.test are embedded
 // in evaluation mode, by all ranks; no gradient reaches the encoder and no label its loss. The same samples each time.

@@ -62,10 +62,9 @@ bool uses_labels(graph::GraphKind kind) {
 model::ModelSpec model_spec(const RunSpec& spec) {
   model::ModelSpec model = spec.model;
   if (model.backbone != model::BackboneKind::none) return model;
-  PAL_CHECK(data::is_feature_file(spec.data.train), "model.backbone=none needs features, but data.train is",
+  PAL_CHECK(data::is_feature_file(spec.data.train), "model.backbone=none needs features, but data.train is {}",
             spec.data.train, "give a file of `pal embed`, or *.npy");
-  PAL_CHECK(!model.projector.empty(),
-            "model.backbone=none without a projector: there is nothing to train; model.projector", "[]",
+  PAL_CHECK(!model.projector.empty(), "model.backbone=none needs a projector, but model.projector is {}", "[]",
             "give the widths of a small head");
   model.channels = data::feature_width(spec.data.train);
   return model;
@@ -93,8 +92,8 @@ std::vector<int64_t> labeled_samples(const RunSpec& spec, const std::vector<int6
   }
   PAL_DATA_CHECK(!labeled.empty() || spec.graph.labeled_fraction == 0,
                  std::string("graph.kind=") + config::choice_name(graph::kGraphKinds, spec.graph.kind) +
-                     " needs labels, but the training set has",
-                 0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
+                     " needs labels, but the training set has none",
+                 "", "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
   return labeled;
 }
 
@@ -137,12 +136,12 @@ oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data
   asks.templates = oracle::decided_templates(asks, labeled);
   if (!asks.asks()) return asks;
   PAL_CHECK(labeled > 0 || asks.templates != oracle::Templates::given || !oracle::uses_templates(asks),
-            "oracle.templates=given needs a known label of each class; labels known", labeled,
+            "oracle.templates=given needs a known label of each class, but {} labels are known", labeled,
             "give labels (graph.labeled_fraction), or set oracle.templates=discover");
   const std::vector<int64_t>& labels = data.labels();
   PAL_DATA_CHECK(asks.labeler != oracle::LabelerKind::labels ||
                      std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; }),
-                 "oracle.labeler=labels answers by the labels of the training set, which has", 0,
+                 "oracle.labeler=labels answers from the labels of the training set, which has none", "",
                  "set oracle.labeler=exchange and let people answer (pal help oracles)");
   oracle::make_query_sampler(asks, data.parents());
   return asks;
@@ -196,7 +195,7 @@ graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Da
   if (spec.kind == graph::GraphKind::regression || spec.kind == graph::GraphKind::ranking) {
     spec.targets = std::make_shared<graph::Targets>(graph::read_targets(settings.targets, data.size()));
     PAL_DATA_CHECK(spec.kind == graph::GraphKind::regression || spec.targets->width >= 2,
-                   settings.targets + ": numbers per line", spec.targets->width, "a ranking orders two or more");
+                   settings.targets + " has {} number per line", spec.targets->width, "a ranking needs two or more");
   }
   return spec;
 }

@@ -49,9 +49,8 @@ struct StudyPoint {
   double seconds = 0;  // spent choosing questions so far
 };
 
-// Points: before the first question and at the fractions 1/n … 1 of oracle.budget, n = compare.points. A sampler that
-//         has nothing
-// left to ask ends early; its last point is repeated.
+// The points are before the first question and at the fractions 1/n … 1 of oracle.budget, n = compare.points. A sampler
+// that has nothing left to ask ends early; its last point is repeated.
 std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t questions)>& progress = {});
 

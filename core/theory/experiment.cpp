@@ -76,8 +76,7 @@ void check_experiment(const FigureSpec& figure, const ExperimentOptions& o) {
   PAL_CHECK(o.trials >= 1, "--trials", o.trials, "give at least one");
   PAL_CHECK(o.steps >= 1, "--steps", o.steps, "give at least one");
   PAL_CHECK(o.batch >= 1, "--batch", o.batch, "ask at least one question a step");
-  PAL_CHECK(o.orders >= 1 && o.views >= 1, "--orders and --views", std::min(o.orders, o.views),
-            "give at least one of each");
+  PAL_CHECK(o.orders >= 1 && o.views >= 1, "--orders", std::min(o.orders, o.views), "give at least one of each");
   PAL_CHECK(o.kernel.width >= 1 && o.kernel.width <= o.n * o.views, "--k", o.kernel.width,
             fmt::format("the representation can be at most as wide as there are points, {}", o.n * o.views));
   PAL_CHECK(o.kernel.sigma > 0 && std::isfinite(o.kernel.sigma), "--sigma", o.kernel.sigma, "give a width above 0");

@@ -209,8 +209,7 @@ void missing_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& t
   }
 }
 
-// ---- noise: the full ±1 graph of labels, a growing share of them redrawn
-//   ----------------------------------------------
+// ---- noise: the full ±1 graph of labels, a growing share of them redrawn ----
 
 std::vector<double> redrawn_counts(const ExperimentOptions& o) {
   std::vector<double> x;

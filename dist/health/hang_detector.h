@@ -32,7 +32,7 @@ struct Stall {
 };
 
 // The ranks that are silent or that keep others waiting in a collective, or nothing. `peers` is by rank and includes
-// this rank. Rank 0 judges every rank; another rank receives heartbeats from rank 0 only and judges only rank 0.
+// this rank. Rank 0 checks every rank; another rank receives heartbeats from rank 0 only and checks only rank 0.
 std::optional<Stall> find_stalled_ranks(const std::vector<PeerState>& peers, int self, const HangLimits& limits);
 
 // The processes of the ranks on this host. A silent rank whose process is runnable gets no CPU, and one that waits for

@@ -98,7 +98,7 @@ std::vector<CommPiece> read_pieces(const config::Setting& setting, double least_
     const std::optional<double> from = item(0), latency = item(1), rate = item(2);
     PAL_CHECK(
         setting.shape == config::Setting::Shape::list && from && latency && rate && *rate > 0 && *from >= least_from,
-        setting.origin + ": " + setting.key + " is not a list of pieces, near", config::printable(setting.items[k]),
+        setting.origin + ": " + setting.key + " is not a list of pieces near {}", config::printable(setting.items[k]),
         "give three numbers each, by size: bytes from which on, us, GB/s");
     pieces.push_back({*from, *latency * kMicro, *rate * kGiga});
     least_from = *from + 1;
@@ -114,7 +114,7 @@ bool take_pieces(Fabric& fabric, const config::Setting& setting) {
     fabric.network.larger = read_pieces(setting, 1);
   } else if (setting.key == kNodeGather.name) {
     std::vector<CommPiece> pieces = read_pieces(setting, 0);
-    PAL_CHECK(!pieces.empty() && pieces[0].from == 0, setting.origin + ": node_gather does not begin at 0 bytes but at",
+    PAL_CHECK(!pieces.empty() && pieces[0].from == 0, setting.origin + ": node_gather begins at {} bytes",
               pieces.empty() ? 0 : pieces[0].from, "give what small messages take first");
     fabric.gather = CommLink{pieces[0].alpha, pieces[0].beta, {pieces.begin() + 1, pieces.end()}};
   } else {
@@ -150,7 +150,7 @@ void take(Cluster& cluster, const config::Setting& setting) {
   const std::optional<double> given = number(value);
   if (setting.key == "gpus_per_node") {
     PAL_CHECK(given && *given >= 1 && *given <= 1024 && *given == std::floor(*given),
-              setting.origin + ": gpus_per_node is", config::printable(value), "give 1 to 1024");
+              setting.origin + ": gpus_per_node is {}", config::printable(value), "give 1 to 1024");
     cluster.fabric.per_node = static_cast<int>(*given);
     return;
   }
@@ -160,7 +160,7 @@ void take(Cluster& cluster, const config::Setting& setting) {
     names.push_back(key.name);
     if (key.name != setting.key) continue;
     const bool zero = key.least == ClusterKey::Least::zero;
-    PAL_CHECK(given && (*given > 0 || zero), setting.origin + ": " + setting.key + " is", config::printable(value),
+    PAL_CHECK(given && (*given > 0 || zero), setting.origin + ": " + setting.key + " is {}", config::printable(value),
               zero ? "give a number of at least 0" : "give a number above 0");
     key.at(cluster) = *given * key.unit;
     return;
@@ -235,7 +235,7 @@ const std::vector<Cluster>& cluster_presets() {
 
 Cluster read_cluster(const std::string& name_or_file) {
   if (const Cluster* preset = find_preset(name_or_file)) return *preset;
-  PAL_CHECK(std::filesystem::exists(name_or_file), "no preset and no file", config::printable(name_or_file),
+  PAL_CHECK(std::filesystem::exists(name_or_file), "{} is neither a preset nor a file", config::printable(name_or_file),
             "presets are " + preset_names() + "; pal help scale describes the file");
   const std::vector<config::Setting> settings = config::read_settings(name_or_file, config::Expand::everything);
   Cluster cluster = cluster_presets().front();

@@ -232,7 +232,7 @@ StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cl
 
 StepCost predict_step(const ModelCost& model, const Workload& workload, const Cluster& cluster, int gpus) {
   PAL_CHECK(gpus >= 1 && gpus <= workload.samples,
-            "GPUs for a batch of " + std::to_string(workload.samples) + " samples", gpus,
+            "a batch of " + std::to_string(workload.samples) + " samples cannot be divided among {} GPUs", gpus,
             "give at most as many GPUs as samples, or a larger batch");
   StepCost cost = step_of(model, workload, cluster, gpus);
   Workload alone = workload;

@@ -72,7 +72,7 @@ class QueryRounds {
   // Sentences of the last boundary: contradictions with the chain behind the first, answers that were refused, why no
   // question is asked (once for each reason); "" when there were none. Only rank 0's are complete.
   const std::string& warning() const { return warning_; }
-  // Questions are unanswered and oracle.wait=exit: the run ends until they are answered. The same on every rank.
+  // Whether the run ends because questions are unanswered (oracle.wait=exit). The same on every rank.
   bool leaves() const { return exits_now_; }
   int64_t open_questions() const { return member_.open(); }
   int64_t waiting() const { return member_.waiting(); }  // decisions that take effect later

@@ -120,7 +120,7 @@ record::LoadedCheckpoint load_origin(const Origin& origin, const std::function<v
 void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answers) {
   if (fs::exists(run_dir + kLedger)) return;
   if (origin.run_dir.empty() || !fs::exists(origin.run_dir + kLedger)) {
-    PAL_CHECK(answers == 0, "the checkpoint of --resume rests on answers whose ledger is not beside it; answers",
+    PAL_CHECK(answers == 0, "the checkpoint of --resume uses answers, but their ledger is not beside it; answers",
               answers, "give it inside its run folder, as RUN/checkpoints/step-N");
     return;
   }

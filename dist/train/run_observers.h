@@ -58,7 +58,7 @@ class CheckpointObserver final : public StepObserver {
   const std::function<void()> save_;
 };
 
-// Collective. Whether all ranks stop after this step, or save because time has passed.
+// Collective. Decides whether all ranks stop after this step, or save a checkpoint that is due by the clock.
 class SyncObserver final : public StepObserver {
  public:
   explicit SyncObserver(std::function<void(const FinishedStep&)> sync) : sync_(std::move(sync)) {}
@@ -105,7 +105,7 @@ class StepMetrics final : public StepObserver {
  private:
   const MetricsSources of_;
   eval::CollapseWatch collapse_;  // rank 0
-  bool failed_ = false;           // a line could not be written; said once
+  bool failed_ = false;           // a line could not be written; reported once
 };
 
 }  // namespace pal::dist

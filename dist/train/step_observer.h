@@ -26,8 +26,8 @@ struct StepReport {
   bool give_up = false;     // train.max_skips of them in a row: go back to the last checkpoint, or stop
   double seconds = 0;       // of the training itself, without its observers
   double images_per_s = 0;  // of this step, over all ranks
-  int64_t loss_bytes = 0;   // that the loss's collectives brought this rank
-  std::string warning;      // for the terminal, once; "" nearly always
+  int64_t loss_bytes = 0;   // received by this rank in the collectives of the loss
+  std::string warning;      // for the terminal, printed once; usually ""
 };
 
 // A step that is done.

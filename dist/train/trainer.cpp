@@ -118,7 +118,7 @@ at::Tensor Trainer::encode_views(const at::Tensor& images, int64_t views) const 
   return at::cat(outputs);
 }
 
-// At once, or in pieces whose activations are not kept.
+// In one piece, or in micro-batches whose activations are not kept.
 Trainer::Encoded Trainer::encode(const data::LoadedStep& loaded, const loss::Batch& batch) const {
   const Range range("encode");
   const auto large = [this](const at::Tensor& images) { return encode_views(images, run_.augment.views); };
@@ -158,8 +158,8 @@ void Trainer::backward(const Encoded& encoded, const data::LoadedStep& loaded, c
   grads_->sum();
 }
 
-// What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so
-// all ranks decide alike.
+// Commits the statistics of the step, or discards them when the loss or a gradient is not finite. The sums are the same
+// on every rank, so all ranks decide alike.
 void Trainer::guard(StepReport& report) {
   const Range range("guard");
   report.skipped = !std::isfinite(report.loss) || !grads_->finite();
@@ -193,11 +193,11 @@ QueryRounds::EmbedPool Trainer::embed_pool() {
 }
 
 void Trainer::finish() {
-  PAL_CHECK_CODE(Exit::numerics, trained_ > 0, "nothing was trained: the gradient was not finite in any step up to",
+  PAL_CHECK_CODE(Exit::numerics, trained_ > 0, "nothing was trained: the gradient was not finite in any step up to {}",
                  step_, "lower optim.base_lr or lengthen optim.warmup_epochs");
   save_last();
   if (metrics_) metrics_->finish(step_, weights_sha256(), seconds_since(start_));
-  world_.control().barrier();  // no rank leaves before the last checkpoint stands
+  world_.control().barrier();  // no rank ends before the last checkpoint is complete
 }
 
 void Trainer::pause() {
@@ -210,11 +210,12 @@ void Trainer::save_last() {
   if (saved_step_ != step_) save_checkpoint();
   bool saved = checkpoints_->drain();
   if (!saved) {
-    save_checkpoint();  // a disk may have room again
+    save_checkpoint();  // once more: the disk may have room now
     saved = checkpoints_->drain();
   }
-  PAL_CHECK(saved, "the last checkpoint could not be written, of step", step_,
-            "the warning above says why; make room, then give the same command: it resumes from the checkpoint before");
+  PAL_CHECK(saved, "the last checkpoint, of step {}, could not be written", step_,
+            "the warning above gives the reason; make room, then give the same command: it resumes from the checkpoint "
+            "before");
   if (folder_) folder_->check();
 }
 

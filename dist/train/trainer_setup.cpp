@@ -38,7 +38,7 @@ void check_smallest_batch(const data::EpochSpec& plan, int ranks, int64_t pieces
   PAL_CHECK(pieces == 1 || ranks * pieces <= smallest,
             fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
             pieces, "use fewer micro-batches or a larger train.global_batch");
-  PAL_CHECK(ranks <= smallest, fmt::format("{} ranks share batches of {} samples; ranks", ranks, smallest), ranks,
+  PAL_CHECK(ranks <= smallest, fmt::format("{} ranks cannot share batches of {} samples", ranks, smallest), "",
             "start at most as many ranks as samples in a batch");
 }
 
@@ -189,7 +189,7 @@ void Trainer::open_loader() {
   if (run_.data.decoder == data::Decoder::nvjpeg) {
     PAL_CHECK(data_->encoding() == data::Encoding::jpeg,
               "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not", run_.data.train,
-              "take data.decoder=cpu");
+              "set data.decoder=cpu");
     load.decoder = data::make_nvjpeg_decoder(device_.index());
   }
   loader_ = std::make_unique<data::Loader>(data_, load);

@@ -129,12 +129,12 @@ Errors errors_of(const dist::CommLink& link, const Samples& samples) {
 }
 
 // A fit, and its errors at the sizes that were not fitted.
-struct Judged {
+struct TestedFit {
   dist::CommLink link;
   Errors errors, one_line;
 };
-Judged judge(const Samples& seen, const Samples& held_out) {
-  Judged out{dist::fit_link(seen), {}, errors_of(dist::fit_link(seen, 1), held_out)};
+TestedFit test_fit(const Samples& seen, const Samples& held_out) {
+  TestedFit out{dist::fit_link(seen), {}, errors_of(dist::fit_link(seen, 1), held_out)};
   out.errors = errors_of(out.link, held_out);
   return out;
 }
@@ -181,7 +181,7 @@ void print_curves(const std::vector<Curve>& curves) {
   fmt::print("{}", format_table(rows));
 }
 
-json curve_json(const Curve& c, const Judged& judged) {
+json curve_json(const Curve& c, const TestedFit& tested) {
   json points = json::array(), larger = json::array();
   for (size_t k = 0; k < c.samples.size(); ++k) {
     const dist::CommSample& s = c.samples[k];
@@ -197,9 +197,9 @@ json curve_json(const Curve& c, const Judged& judged) {
           {"alpha_us", 1e6 * c.link.alpha},
           {"beta_gb_per_s", c.link.beta / 1e9},
           {"larger", larger},
-          {"median_error", judged.errors.median},
-          {"worst_error", judged.errors.worst},
-          {"one_line", {{"median_error", judged.one_line.median}, {"worst_error", judged.one_line.worst}}},
+          {"median_error", tested.errors.median},
+          {"worst_error", tested.errors.worst},
+          {"one_line", {{"median_error", tested.one_line.median}, {"worst_error", tested.one_line.worst}}},
           {"points", points}};
 }
 
@@ -249,11 +249,11 @@ int bench_comm(const CommBenchOptions& options, const std::string& program) {
   for (const int ranks : options.ranks) {
     std::vector<Curve> curves = run_ranks(ranks, options, program);
     for (Curve& c : curves) {
-      const Judged judged = judge(c.part(Role::fitted), c.part(Role::predicted));
-      c.link = judged.link;
-      rows.push_back({dist::collective_name(c.collective), std::to_string(ranks), errors_text(judged.errors),
-                      errors_text(judged.one_line), pieces_text(judged.link)});
-      results.push_back(curve_json(c, judged));
+      const TestedFit tested = test_fit(c.part(Role::fitted), c.part(Role::predicted));
+      c.link = tested.link;
+      rows.push_back({dist::collective_name(c.collective), std::to_string(ranks), errors_text(tested.errors),
+                      errors_text(tested.one_line), pieces_text(tested.link)});
+      results.push_back(curve_json(c, tested));
     }
     print_curves(curves);
     std::fflush(stdout);

@@ -188,7 +188,7 @@ Json diagnostics(const Subject& s) {
 }
 
 // What the figures mean. A graph of C classes needs C − 1 directions; an encoder that uses fewer, and fewer than a
-// twentieth of its columns, has lost most of what it could tell apart.
+// twentieth of its columns, separates few classes.
 std::string diagnosis(const Json& found, int64_t dims, int64_t classes) {
   const auto rank = found["rank"].get<double>();
   const double least =

@@ -74,7 +74,7 @@ int64_t newest_step(const std::string& run) {
   return steps.empty() ? -1 : steps.front();
 }
 
-// To the end of the run; of a finished one, further when answers wait for it.
+// Trains to the end of the run; trains a finished run further when there are answers that it has not used.
 int train(const FolderRun& folder) {
   const std::string run = folder.out;
   const setup::RunSpec asked = setup::make_run_spec(config::Config::load(folder.config(), {}));
@@ -156,10 +156,10 @@ int evaluate(const FolderRun& folder, const setup::RunSpec& spec) {
                                                   kPixelSide));
   }
   const int code = stage(folder, {"eval", config, "linear", "knn", "--features", "pixels", "--json", pixels});
-  return code > 128 ? code : 0;  // without the baseline there is a report all the same
+  return code > 128 ? code : 0;  // the report does not need the baseline
 }
 
-// What became of the embeddings, by the median of the last logged steps; "": no collapse.
+// The kind of collapse of the embeddings, by the median of the last logged steps; "": no collapse.
 std::string collapse_of(const setup::RunSpec& spec, const std::string& run) {
   const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
   const auto last = [&](const std::string& name) {

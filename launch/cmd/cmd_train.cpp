@@ -78,7 +78,7 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
   return device;
 }
 
-// From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
+// Trains from the newest checkpoint to the end, to a stop, or to gradients that stay non-finite: `failed` is that step.
 Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::World& world,
                 const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
@@ -149,8 +149,8 @@ Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::Wo
   return Ending::finished;
 }
 
-// One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
-// step fails again, a user must look.
+// One rank, from its start to its end. When gradients stay non-finite, it goes back to the last checkpoint once; when
+// the same step fails again, it stops.
 Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& world, StopSignals& signals) {
   dist::check_same_program(world.control());  // before anything that a setting could make some ranks wait for
   dist::check_same_config(spec.config, world.control());
@@ -182,9 +182,9 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
     }
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
                    fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last "
-                               "checkpoint, last at step",
-                               spec.train.max_skips),
-                   failed, "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
+                               "checkpoint, last at step {}",
+                               spec.train.max_skips, failed),
+                   "", "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
     if (world.rank() == 0) {
       fmt::print(stderr,
                  "warning: the gradient was not finite in {} steps in a row, last at step {}; the run goes back to the "

@@ -172,8 +172,8 @@ void add_import_options(CLI::App& command, DataImport& import) {
           "jpeg otherwise")
       ->check(CLI::IsMember({"auto", "jpeg", "raw"}));
   command.add_option("--labels", options.labels, "a CSV file: image,label");
-  command.add_option("--label-column", options.label_column, "head of the CSV column that holds the labels");
-  command.add_option("--path-column", options.path_column, "head of the CSV column that holds the paths");
+  command.add_option("--label-column", options.label_column, "name of the CSV column that holds the labels");
+  command.add_option("--path-column", options.path_column, "name of the CSV column that holds the paths");
   command.add_option("--test-fraction", options.test_fraction,
                      "share of the images of each class that becomes the test split, x-test.h5, for instance 0.2");
   command.add_option("--groups", options.groups,

@@ -154,7 +154,7 @@ PageResponse LabelPage::questions(const PageRequest& r, const label::User& perso
                   {"question", facts.words.question},
                   {"instructions", facts.words.instructions},
                   {"why", !cards.empty()                ? ""
-                          : service_.queue().open() > 0 ? "the questions that are left are with other people"
+                          : service_.queue().open() > 0 ? "the remaining questions are assigned to other people"
                                                         : facts.why},
                   {"cards", cards}});
 }

@@ -95,7 +95,7 @@ void kill_children() {
   }
 }
 
-// Whether the ranks talk by shared memory alone. Open MPI takes 4 MB of it per rank.
+// Whether the ranks communicate by shared memory only. Open MPI takes 4 MB of it per rank.
 bool one_host(const HostFacts& host, int ranks) { return host.shared_mb >= 8 * ranks; }
 
 }  // namespace

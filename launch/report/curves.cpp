@@ -169,7 +169,7 @@ std::string confusion_figure(const RunSummary& run) {
   for (const std::string& name : found->classes) longest = std::max(longest, plot::svg_characters(name));
   const bool words = n <= 40;
   const double left = words ? 20 + 7.0 * static_cast<double>(longest) : 26, top = words ? left - 4 : 26;
-  const double right = words ? 10 + 3.5 * static_cast<double>(longest) : 10;  // the last name leans out
+  const double right = words ? 10 + 3.5 * static_cast<double>(longest) : 10;  // for the last name, which is slanted
   plot::SvgText svg(left + cell * static_cast<double>(n) + right, top + cell * static_cast<double>(n) + 26);
   for (size_t i = 0; i < n; ++i) {
     const int64_t total =

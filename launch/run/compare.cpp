@@ -151,7 +151,7 @@ plot::PlotPanel without_silent_lines(plot::PlotPanel panel) {
   return panel;
 }
 
-// What a figure of the tables is worth, and what their words mean.
+// The uncertainty of the figures in the tables, and the meaning of their words.
 std::string explanation(const std::vector<LineCurves>& lines, const CompareSet& set) {
   double error = 0;
   for (const LineCurves& l : lines)
@@ -164,7 +164,7 @@ std::string explanation(const std::vector<LineCurves>& lines, const CompareSet& 
                         fmt::join(set.labeled_at_start, ", "));
   return fmt::format(
              "  {} test samples: the choice of them alone moves a linear figure by ± {:.1f} (one standard deviation)\n"
-             "  linear, kNN: with all labels, on the representation that the answers taught; 20 %, 50 %: of the "
+             "  linear, kNN: with all labels, on the representation learned from the answers; 20 %, 50 %: of the "
              "budget\n"
              "  own labels: a classifier of the labels that are answered or inferred, on the features\n"
              "  relations known: pairs of samples answered or inferred; same but wrong: of those known as the same\n",

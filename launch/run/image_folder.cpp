@@ -111,7 +111,7 @@ void take_subfolders(ImageFolder& folder, const std::vector<data::FoundImage>& i
     folder.notes.push_back("the folders train and " + test + " are taken as the training and the test part");
 }
 
-// Labels of a CSV file, which may have a head for the column behind a colon.
+// Labels of a CSV file; FILE:COLUMN names the column in its header.
 void take_labels(ImageFolder& folder, const std::vector<data::FoundImage>& images, const FolderOptions& options) {
   std::string file = options.labels, column;
   const size_t colon = file.rfind(':');

@@ -1,4 +1,4 @@
-// load_config: a config as a command reads it: with a line on standard error for each key that has another name now.
+// load_config: reads the config of a command, with a line on standard error for each key that was renamed.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pal::launch {
 
-// A process that was started as a rank prints nothing: one of several has to (print_notes).
+// Prints no lines in a process that was started as a rank; rank 0 prints them later with print_notes().
 config::Config load_config(const std::string& path, const std::vector<std::string>& overrides);
 void print_notes(const config::Config& config);
 

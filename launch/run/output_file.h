@@ -1,5 +1,5 @@
-// output_file: a file that a command writes after long work. That the place can be written, and has some room, is found
-// before the work; a command that fails leaves nothing there.
+// output_file: a file that a command writes after long work. The constructor checks before the work that the place can
+// be written and has room; a command that fails leaves no file there.
 #pragma once
 
 #include <string>

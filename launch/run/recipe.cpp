@@ -195,7 +195,7 @@ int64_t steps_for(double minutes, double step_seconds, int64_t images, int64_t b
 
 std::vector<Setting> recipe_length(const RecipeFacts& facts, int64_t batch, double step_seconds) {
   const int64_t fit = steps_for(facts.minutes, step_seconds, facts.images, batch);
-  // A look costs as much as a quarter of so many samples in steps: no backward pass, one view.
+  // An evaluation of n samples costs as much as training on n / 4 samples: no backward pass, one view.
   const int64_t looks = facts.test.empty() ? 0 : fit < 400 ? 4 : 8, seen = 2048, tested = 1024;
   const int64_t looking = looks * (std::min(seen, facts.labeled) + std::min(tested, facts.tested)) / (4 * batch);
   const int64_t steps = std::max(kFewestSteps, fit - looking);
@@ -208,7 +208,7 @@ std::vector<Setting> recipe_length(const RecipeFacts& facts, int64_t batch, doub
                      ? fmt::format("{} epochs are enough", kMostEpochs)
                      : fmt::format("fit into --minutes {:g}: a step took {:.3g} s", facts.minutes, step_seconds)});
   if (!facts.test.empty()) {
-    out.push_back({"eval.every", number(steps / looks), "looks at the test part while it trains"});
+    out.push_back({"eval.every", number(steps / looks), "evaluates on the test part while it trains"});
     out.push_back({"eval.train_samples", std::to_string(seen), "few, to spare time"});
     out.push_back({"eval.test_samples", std::to_string(tested), "few, to spare time"});
   }

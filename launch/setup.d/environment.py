@@ -1,4 +1,4 @@
-"""environment: is what the lock asks for installed here, of its version and with every file whole?
+"""environment: checks that the packages of the lock are installed here, in their versions and with undamaged files.
 
 The argument: requirement lines. Exit 1 and a line if not."""
 import importlib.metadata

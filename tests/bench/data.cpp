@@ -149,7 +149,7 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
                                          "--images",
                                          std::to_string(options.images)};
   PAL_CHECK(launch::Subprocess(make).wait() == 0, "the files cannot be made in", folder.path,
-            "the script's own words stand above");
+            "the output of the script is above");
   write_shard(folder.path);
 
   DataSide ours = start_ours(options, folder.path, program);
@@ -165,8 +165,8 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
       "{:.0f})\n",
       apart["worst"].get<double>(), apart["mean"].get<double>(), kAgreement);
   PAL_CHECK_CODE(Exit::check_failed, apart["worst"] <= kAgreement,
-                 "ours and torchvision do not see the same pixels; steps of 1/255 apart", apart["worst"].get<double>(),
-                 "nothing was timed");
+                 "ours and torchvision do not make the same pixels; difference in steps of 1/255",
+                 apart["worst"].get<double>(), "nothing was timed");
 
   const auto all_turn = [&] {
     ours.turn();

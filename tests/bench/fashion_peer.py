@@ -298,7 +298,7 @@ def table(found, args):
         middle, spent = statistics.median(column["seconds"]), [r["cpu"] for r in found[side] if r["cpu"]]
         print(f"| {name} | {spread(column['linear'])} | {spread(column['knn'])} | {middle:.0f} ({min(column['seconds']):.0f} to {max(column['seconds']):.0f}) | {f'{statistics.median(spent):.0f}' if spent else '-'} | {args.steps * BATCH / middle:.0f} |")
     apart = max(abs(r["here"][key] - r[key]) for r in found["ours"] for key in ("linear", "knn"))
-    print(f"\nOur encoders judged by the peer's code: at most {100 * apart:.2f} points from pal eval.")
+    print(f"\nOur encoders evaluated by the peer's code: at most {100 * apart:.2f} points from pal eval.")
     theirs, mine = [r["linear"] for r in found["peer"]], [r["linear"] for r in found["ours"]]
     away, bound = statistics.mean(mine) - statistics.mean(theirs), 2 * statistics.stdev(theirs) if len(theirs) > 1 else math.inf
     said = "within" if abs(away) <= bound else "above" if away > 0 else "below"

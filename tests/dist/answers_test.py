@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions and people: runs that leave while questions wait for answers, answers by files, undo, labels, and bad input.
+"""Questions to people: runs that end while questions are unanswered, answers by files, undo, labels, and bad input.
 
 usage: answers_test.py PAL [test names]     (standard library only)
 """
@@ -116,14 +116,14 @@ class Answers(RunCase):
         out = self.call("answers", "show", "plain")
         for word in ("ann", "bob", "0.900", "20 open", "Fleiss", "Cohen"):
             self.assertIn(word, out)
-        # Out and in again, in every format.
+        # Exported and imported again, in every format.
         for name, count in (("x.jsonl", 40), ("x.csv", 40), ("x.json", 40)):
             self.assertIn(f"{count} answers", self.call("answers", "export", "plain", "--out", name))
             known = self.call("answers", "import", "plain", name)
             self.assertIn("0 answers recorded", known)
             self.assertIn(f"{count} known before", known)
         edges = self.call("answers", "export", "plain", "--out", "e.csv", "--format", "edges")
-        self.assertIn("18 edges", edges)   # two people do not agree on two
+        self.assertIn("18 edges", edges)   # two people give different answers to two questions
         self.call("answers", "export", "plain", "--out", "e.h5")
         self.assertIn("18", self.call("graph", "info", "e.h5"))
         # Undo: superseded, and the majority changes.
@@ -154,7 +154,7 @@ class Answers(RunCase):
         with open(f"{self.folder}/named.csv") as f:
             self.assertTrue(any(row["class"].startswith("my ") for row in csv.DictReader(f)))
 
-    def test_nothing_left_to_ask_says_why(self):
+    def test_a_round_without_a_question_prints_the_reason(self):
         self.train("few", "train.steps=2", "graph.labeled_fraction=0.05", ranks=1)
         ask = ["ask", "few", "oracle.sampler=captcha", "oracle.class_guess=none", "oracle.members=90", "--n", "500", "--out", "q.jsonl"]
         rounds = 0
@@ -162,7 +162,7 @@ class Answers(RunCase):
             rounds += 1
             self.assertLessEqual(rounds, CLASSES)
             asked = self.questions("q.jsonl")
-            # Until they are answered nothing else is asked, and the code says that it is worth coming back.
+            # Until they are answered no other question is asked; exit code 75: the same command may ask later.
             out = self.call(*ask, code=75)
             self.assertIn(f"0 questions: every remaining question has been asked: {sum(len(q['members']) for q in asked)} are unanswered", out)
             self.assertEqual(self.questions("q.jsonl"), [])
@@ -170,7 +170,7 @@ class Answers(RunCase):
             self.assertIn("0 questions: the budget of 1 questions is spent (oracle.budget)", out)
             self.call("answers", "import", "few", self.write_lines("f.jsonl", self.answers(asked)))
         self.assertGreaterEqual(rounds, 2)
-        # All is known or follows.
+        # Every pair is answered or inferred.
         self.assertIn("0 questions: every pair is answered or inferred", self.call(*ask))
         self.assertIn("0 questions: every pair is answered or inferred", self.call("ask", "few", "oracle.sampler=ssl", "--out", "x.jsonl"))
         # A budget that is nearly spent cuts the round.
@@ -178,7 +178,7 @@ class Answers(RunCase):
         self.assertIn("7 questions", self.call("ask", "cut", "oracle.sampler=random", "oracle.budget=7", "--n", "20", "--out", "x.jsonl"))
         self.assertIn("0 questions: the sampler ssl never asks", self.call("ask", "cut", "oracle.sampler=ssl", "--out", "x.jsonl"))
 
-    def test_careful_labels(self):
+    def test_labels_without_full_deduction(self):
         """One step of deduction: classes are stars, a wrong answer moves one sample; the label of a template names its class."""
         for deduction in ("once", "off"):
             run = f"careful-{deduction}"
@@ -202,7 +202,7 @@ class Answers(RunCase):
             self.assertEqual(named[wrong[0]], "odd")
             self.assertEqual({s for s in named if named[s] == "odd"}, {s for s in labels if labels[s]["class"] == labels[wrong[0]]["class"] and labels[s]["class"]})
 
-    def test_a_running_job_is_handed_answers(self):
+    def test_answers_are_submitted_to_a_running_job(self):
         job = subprocess.Popen([PAL, "train", "c.yaml", *PEOPLE, "train.steps=100000", "checkpoint.every=100000", "--run-dir", "busy"], cwd=self.folder,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
@@ -242,10 +242,10 @@ class Answers(RunCase):
             job.wait()
             job.stdout.close()
         self.assertGreaterEqual(self.rows("busy", "select count(*) from decisions")[0][0], 9)
-        out = self.call("answers", "show", "busy")   # the dead one's lease is taken over
+        out = self.call("answers", "show", "busy")   # the lease of the killed process is taken over
         self.assertIn("withdrawn", out)
 
-    def test_warnings_hold_nothing_that_a_terminal_obeys(self):
+    def test_warnings_hold_no_control_characters(self):
         """Of a file in the inbox, as train and ask print them."""
         self.train("odd", *PEOPLE, "train.steps=4", ranks=1)
         os.makedirs(f"{self.folder}/odd/inbox", exist_ok=True)
@@ -258,7 +258,7 @@ class Answers(RunCase):
             self.assertIn(r"\x1b[2J", out)
             self.assertNotIn("\x1b", out)
 
-    def test_bad_input_is_a_sentence_each(self):
+    def test_each_bad_input_gets_one_sentence(self):
         self.train("bad", *PEOPLE, "oracle.wait=exit", code=75)
         questions = self.questions("bad/questions.jsonl")
         good = list(self.answers(questions))
@@ -266,8 +266,8 @@ class Answers(RunCase):
         wrong = [
             ({**first, "query": 999}, "was not asked"), ({**first, "member": 100000}, "was not asked"), ({**first, "template": 89}, "the template of this query"),
             ({**first, "at": time.time() + 1e6}, "from the future"), ('{"query": 1,', "not a JSON object"), ({**first, "answer": "perhaps"}, "perhaps"),
-            ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "nobody"}, "nobody"),
-            ({"undo": "\x1b]0;title\x07"}, r"\x1b]0;title\x07"),   # nothing that a terminal obeys
+            ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "absent"}, "absent"),
+            ({"undo": "\x1b]0;title\x07"}, r"\x1b]0;title\x07"),   # no control characters
         ]
         for entry, word in wrong:
             out = self.refused("answers", "import", "bad", self.write_lines("w.jsonl", [good[1], entry]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is done with runs: pal eval on ranks, looks while training, watch, runs, report; and runs that lack something.
+"""Commands on runs: pal eval on ranks, evaluation while training, watch, runs, report; and incomplete runs.
 
 usage: eval_runs_test.py PAL [test names]     (standard library only)
 """
@@ -29,7 +29,7 @@ class EvalRuns(RunCase):
         with open(f"{self.folder}/eval-{ranks}.json") as file:
             return json.load(file)
 
-    def test_every_method_is_the_same_on_any_ranks(self):
+    def test_every_method_gives_the_same_for_any_number_of_ranks(self):
         args = ["linear", "ridge", "knn", "sgd", "finetune", "diagnostics", "--k", "3,20", "--temperature", "0.07,0.5", "--epochs", "20", "--lr", "20", "--labels", "0.5", "--batch", "16"]
         one = self.evaluate(1, *args)
         methods = [r["method"] for r in one["results"]]
@@ -50,7 +50,7 @@ class EvalRuns(RunCase):
             for name in ("rank", "uniformity", "alignment"):
                 self.assertAlmostEqual(many["diagnostics"][name], one["diagnostics"][name], places=6)
 
-    def test_no_method_sees_what_another_left(self):
+    def test_methods_do_not_affect_each_other(self):
         args = ["--epochs", "3", "--lr", "20", "--batch", "16"]
         alone = {m: self.evaluate(1, m, *args) for m in ("sgd", "finetune", "diagnostics")}
         together = self.evaluate(1, "finetune", "sgd", "finetune", "diagnostics", *args)
@@ -60,7 +60,7 @@ class EvalRuns(RunCase):
         self.assertEqual(sgd, alone["sgd"]["results"][0]["confusion"])
         self.assertEqual(together["diagnostics"], alone["diagnostics"]["diagnostics"])
 
-    def test_one_percent_of_the_labels_is_one_of_each_class_here(self):
+    def test_one_percent_of_these_labels_is_one_of_each_class(self):
         self.assertEqual(self.evaluate(1, "finetune", "--labels", "0.01", "--epochs", "1")["results"][0]["train"], 3)
         self.assertEqual(self.evaluate(1, "finetune", "--labels", "0.1", "--epochs", "1")["results"][0]["train"], 9)
         self.assertEqual(self.evaluate(1, "finetune", "--epochs", "1")["results"][0]["train"], TRAIN)
@@ -76,7 +76,7 @@ class EvalRuns(RunCase):
         with open(f"{self.folder}/given.json") as file:
             self.assertEqual(json.load(file)["results"][0]["ridge"], 0.5)
 
-    def test_diagnostics_say_whether_the_rank_is_low(self):
+    def test_diagnostics_report_a_low_rank(self):
         out = self.call("eval", "run", "diagnostics")
         self.assertRegex(out, r"(?m)^rank \d\.\d of 8: (low, the features use few directions|not low)")
         self.assertRegex(out, r"(?m)^uniformity -\d\.\d\d \(0: all features are equal")
@@ -103,7 +103,7 @@ class EvalRuns(RunCase):
         self.one_sentence(self.call("eval", "run", "--train", "set.h5", code=2), "--train and --test")
         self.one_sentence(self.call("eval", "run", "sgd", "--features", "projector", code=2), "sgd")
 
-    def test_looks_while_training_change_nothing_and_are_the_same_on_any_ranks(self):
+    def test_evaluation_while_training_changes_nothing_and_is_the_same_for_any_number_of_ranks(self):
         lines = {line["step"]: line for line in self.metrics("run") if "loss" in line}
         self.assertEqual([s for s in lines if "eval_knn_top1" in lines[s]], [5, 10])
         self.assertGreater(lines[10]["eval_linear_top1"], 0.5)
@@ -115,7 +115,7 @@ class EvalRuns(RunCase):
             self.assertEqual(other[10][name], lines[10][name])
         self.one_sentence(self.train("no-test", "eval.every=5", "data.test=null", ranks=1, code=2), "data.test")
 
-    def test_results_stand_in_the_run_folder_and_add_up(self):
+    def test_results_are_kept_in_the_run_folder_and_accumulate(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/kept", symlinks=True, ignore=shutil.ignore_patterns("eval.json"))
 
         def kept():
@@ -132,7 +132,7 @@ class EvalRuns(RunCase):
         figures = {r["method"]: f"{100 * r['top1']:.2f}" for r in kept()["results"]}
         self.assertRegex(self.page("kept", "--no-samples"), rf"<td[^>]*>{figures['linear']}</td>")
         self.assertRegex(self.call("runs", "kept"), rf"{figures['linear']} +{figures['knn']}")
-        # Its matrix of confusion is drawn, unless the file was changed by hand.
+        # Its confusion matrix is drawn, unless the file was changed by hand.
         self.assertIn("confusion of", self.page("kept", "--no-samples"))
         cut = kept()
         for r in cut["results"]:
@@ -165,7 +165,7 @@ class EvalRuns(RunCase):
 
     # ---- watch and runs -----------------------------------------------------------------------------------------
 
-    def test_watch_sees_a_rank_that_fell(self):
+    def test_watch_warns_of_a_falling_effective_rank(self):
         self.assertNotIn("effective rank fell", self.call("watch", "run"))
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/flat")
         lines = self.metrics("flat")
@@ -189,14 +189,14 @@ class EvalRuns(RunCase):
         self.assertIn("2 runs", self.page("unlike", "--no-samples"))   # a folder of runs
         shutil.rmtree(f"{self.folder}/unlike")
 
-    def test_watch_tells_how_it_stands(self):
+    def test_watch_shows_a_finished_run(self):
         out = self.call("watch", "run")
         for words in ("10/10", "loss", "invariance", "images/s", "memory", "kNN top-1 %", "newest checkpoint of step 10"):
             self.assertIn(words, out)
         self.assertNotIn("eta", out)
         self.one_sentence(self.call("watch", "idx", code=2), "idx")
 
-    def test_watch_of_a_running_run_has_an_eta_and_the_last_alarms(self):
+    def test_watch_of_a_running_run_has_an_eta_and_the_last_warnings(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/live")
         lines = self.metrics("live")[:6]
         for line in lines[:5]:
@@ -216,7 +216,7 @@ class EvalRuns(RunCase):
         self.assertEqual(re.findall(r"warning at step (\d): careful at \1", out), ["3", "4", "5"])
         shutil.rmtree(f"{self.folder}/live")
 
-    def test_nothing_that_a_terminal_obeys_is_printed(self):
+    def test_control_characters_are_escaped(self):
         """Names of folders, terms and warnings with escape sequences, as watch, runs and eval print them."""
         odd = "odd/a\x1b]0;x\x07"
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/{odd}", symlinks=True)
@@ -281,7 +281,7 @@ class EvalRuns(RunCase):
             self.assertIn(words, page)
         self.assertRegex(page, r"<td>(same|different|yes|no)</td>")
         self.assertEqual(page.count("<figcaption>The global loss"), 1)
-        # The commands stand once above the curves, not under each of them.
+        # The commands appear once above the curves, not under each of them.
         curves = re.search(r'<section id="curves">.*?</section>', page, re.S).group()
         for words in ("asks/metrics.jsonl", "oracle.sampler=captcha", "run/metrics.jsonl", "eval.train_samples=60"):
             self.assertEqual(curves.count(words), 1, words)
@@ -291,7 +291,7 @@ class EvalRuns(RunCase):
             self.assertIn(f"Samples and their nearest neighbors: {name}", page)
             self.assertRegex(page, rf"<figcaption>{name}: 30 test samples of step 10")
 
-    def test_report_of_runs_of_different_versions_says_so(self):
+    def test_report_names_different_versions(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/older")
         with open(f"{self.folder}/older/machine.json") as file:
             starts = json.load(file)
@@ -301,7 +301,7 @@ class EvalRuns(RunCase):
         self.assertNotIn("different versions of pal or LibTorch", self.page("run", "run", "--no-samples"))
         shutil.rmtree(f"{self.folder}/older")
 
-    def test_runs_that_lack_something_are_reported_with_sentences(self):
+    def test_incomplete_runs_are_reported_with_sentences(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/poor")
         shutil.rmtree(f"{self.folder}/poor/checkpoints")
         self.assertIn("no checkpoint", self.page("poor"))

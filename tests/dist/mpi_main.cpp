@@ -37,7 +37,7 @@ namespace {
     if (rank == 1) throw pal::Error(pal::Exit::data, "an error of rank 1");
     world.close();
   } catch (const pal::Error&) {
-    std::fprintf(stderr, "rank 1 left its world without close\n");
+    std::fprintf(stderr, "rank 1 destroyed its world without close\n");
   }
   std::_Exit(rank == 1 ? static_cast<int>(pal::Exit::data) : 0);
 }

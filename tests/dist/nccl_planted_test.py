@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nccl_planted_test: every mistake in the use of NCCL is found, in the right words and in time; every clean twin passes.
+"""nccl_planted_test: every wrong use of NCCL is found, with the right message and in time; every correct twin passes.
 
     nccl_planted_test.py PROGRAM FOLDER_OF_THE_STAND_INS
 """
@@ -10,11 +10,11 @@ import sys
 import time
 
 MPIRUN = ["mpirun", "--quiet", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "odls_base_sigkill_timeout", "0"]
-# mpirun leaves the survivors of a killed rank alone: they must find out themselves.
+# mpirun does not end the other ranks when one is killed: they must notice it themselves.
 RECOVER = ["--mca", "orte_enable_recovery", "1", "--mca", "orte_abort_on_non_zero_status", "0"]
 DELAY = {"SIMNCCL_DELAY_MS": "150"}
 NCCL, WRONG, USAGE, BUG, LOST = 3, 4, 2, 70, 71
-# case: ranks, environment, exit code, words that are said
+# case: ranks, environment, exit code, words in the output
 CASES = {
     "other_count": (3, {}, NCCL, "ranks differ: rank 0 has all_reduce of 64 float32, sum, rank 1 has all_reduce of 63 float32, sum"),
     "other_type": (2, {}, NCCL, "rank 1 has all_reduce of 64 int32, sum"),
@@ -32,7 +32,7 @@ CASES = {
     "missing_rank": (3, {}, LOST, "rank 1 has not reached it, last at launch 1 (all_reduce of 64 float32)"),
     "other_count_in_channel": (3, {}, BUG, "NCCL: invalid usage: launch 0: ranks differ"),
 }
-# What is wrong with the machine, by rank; each must be said by one sentence, with all ranks down.
+# Faults of the machine, by rank; each must give one sentence and end all ranks.
 MACHINES = {
     "shared device": ([{"SIMGPU_BUS": "0000:07:00.0"}] * 2, "ranks 0 and 1 would share the device at 0000:07:00.0"),
     "no device on rank 1": ([{}, {"SIMGPU_DEVICES": "0"}], "rank 1 on host {host} has no CUDA device: no CUDA-capable device is detected"),
@@ -84,7 +84,7 @@ def machine(program, library, name):
 def killed(program, library):
     clean = run(program, library, [{}] * 3, ["killed_rank", "clean"], RECOVER)
     _, text, seconds = run(program, library, [{}] * 3, ["killed_rank", "bug"], RECOVER)
-    # A deadline of 2 s, 2 s for answers, and a start and an end of mpirun.
+    # A deadline of 2 s, 2 s for replies, and the start and the end of mpirun.
     return check("killed_rank", "clean", clean[0], 0, clean[1], "", clean[2], 20) & check(
         "killed_rank", "bug", 0, 0, text, "rank 1 does not reply: ended, stopped, or its host is unreachable", seconds, 12)
 

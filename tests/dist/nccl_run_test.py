@@ -27,7 +27,7 @@ class Device(RunCase):
         cls.doctor = cls.call(cls, "doctor")
         cls.gpu = re.search(r"(?m)^GPU +ok ", cls.doctor) is not None
 
-    def test_cuda_without_a_driver_is_refused_and_all_ranks_are_down(self):
+    def test_cuda_without_a_driver_is_refused_and_ends_all_ranks(self):
         if self.gpu:
             self.skipTest("there is a GPU")
         begin = time.monotonic()
@@ -36,7 +36,7 @@ class Device(RunCase):
         self.assertLess(time.monotonic() - begin, 15)
         self.one_sentence(self.train("cuda64", "train.device=cuda", code=2), "train.dtype=float64", "train.dtype=float32")
 
-    def test_auto_says_why_it_takes_the_cpu(self):
+    def test_auto_prints_why_it_takes_the_cpu(self):
         if self.gpu:
             self.skipTest("there is a GPU")
         out = self.train("auto", "train.dtype=float32", "train.steps=1")
@@ -44,14 +44,14 @@ class Device(RunCase):
         self.assertRegex(self.train("cpu", "train.device=cpu", "train.steps=1"), r"(?m)^device +cpu: train.device=cpu$")
         self.assertRegex(self.train("wide", "train.steps=1"), r"(?m)^device +cpu: train.dtype=float64 is for CPU ranks")
 
-    def test_doctor_and_bench_say_what_they_cannot_check(self):
+    def test_doctor_and_bench_name_what_they_cannot_check(self):
         if self.gpu:
             self.skipTest("there is a GPU")
         self.assertRegex(self.doctor, r"(?m)^GPUs and NCCL: no NVIDIA driver .*Not checked: .*peer access.*sums.*bandwidth")
         self.assertRegex(self.doctor, r"(?m)^Result: this machine can train on CPUs; no GPU was tested")
         self.one_sentence(self.call("bench", "comm", "--device", "cuda", code=2), "no NVIDIA driver")
 
-    def test_the_stand_ins_are_in_the_path_of_torch_free_programs_alone(self):
+    def test_only_torch_free_programs_load_the_stand_ins(self):
         ours = libraries(PAL)
         self.assertTrue(any("libc10_cuda" in name for name in ours), "a CUDA build")
         for name in ("libcudart.so.13", "libnccl.so.2"):

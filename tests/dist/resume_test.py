@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs that are stopped, killed, damaged or given again: a resumed run is the uninterrupted one.
+"""Runs that are stopped, killed, damaged or started again: a resumed run equals the uninterrupted one.
 
 usage: resume_test.py PAL [test names]     (standard library only)
 """
@@ -22,8 +22,8 @@ class Resume(RunCase):
     def test_resumed_equals_uninterrupted_float32_adamw(self):
         self.check_resume("resume32", "train.dtype=float32", "optim.kind=adamw", "optim.lr=0.001")
 
-    def test_resumed_equals_uninterrupted_where_ranks_have_statistics_of_their_own(self):
-        # AdamW's state is larger than the model, which another rank than 0 writes then: the statistics in it are rank 0's.
+    def test_resumed_equals_uninterrupted_with_batch_norm_per_node(self):
+        # AdamW's state is larger than the model, so rank 1 writes the model's file. The statistics in it must be rank 0's.
         self.check_resume("resume-off", "model.batch_norm=off", "optim.kind=adamw", "optim.lr=0.001")
         out = self.train("resume-node", "model.batch_norm=node", "optim.kind=adamw", "optim.lr=0.001")
         self.assertIn("model.batch_norm=node: results depend on the number of ranks", out)
@@ -31,7 +31,7 @@ class Resume(RunCase):
         self.assertEqual(self.sha("resume-node"), self.sha("resume-global"))   # one host
         self.assertNotEqual(self.sha("resume-off-calm"), self.sha("resume-global"))
 
-    def test_resumed_at_another_number_of_ranks(self):
+    def test_resumed_with_another_number_of_ranks(self):
         self.train("ranks-calm")
         calm = self.weights("ranks-calm", 10)
         for ranks in (1, 3):
@@ -53,8 +53,8 @@ class Resume(RunCase):
     def test_resumed_equals_uninterrupted_with_a_support_queue(self):
         self.check_resume("resume-nnclr", *NNCLR)
 
-    def test_resumed_equals_uninterrupted_with_a_round_under_way(self):
-        # Checkpoints lie between a round's question (step 4) and its answers (step 8).
+    def test_resumed_equals_uninterrupted_inside_a_query_round(self):
+        # The checkpoint is between a round's questions (step 4) and its answers (step 8).
         self.check_resume("resume-round", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=4",
                           "oracle.questions_per_round=9", "oracle.pool=60")
 
@@ -82,7 +82,7 @@ class Resume(RunCase):
         self.check_resume_from("from-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
                                "oracle.questions_per_round=9", "oracle.pool=60")
 
-    def test_nothing_to_start_from(self):
+    def test_resume_without_a_checkpoint_is_refused(self):
         self.train("whole")
         refused = lambda where, code, *words: self.one_sentence(self.train("new", "--resume", where, code=code), *words)
         refused("nowhere", 2, "--resume is neither auto, never nor a folder: nowhere")
@@ -174,7 +174,7 @@ class Resume(RunCase):
         self.one_sentence(self.train("longer", code=2), "has more steps than the 10 of this config: 14", "train.steps")
         self.assertIn("finished: 14 steps", self.train("longer", "train.steps=14"))
 
-    def test_a_start_that_failed_does_not_own_the_folder(self):
+    def test_a_start_that_failed_does_not_reserve_the_folder(self):
         self.one_sentence(self.train("burnt", "data.train=nowhere.h5", code=3), "nowhere.h5")
         with open(f"{self.folder}/burnt/config.yaml", "w") as f, open(f"{self.folder}/c.yaml") as g:
             f.write(g.read().replace("seed: 3", "seed: 4"))   # as an earlier version left it
@@ -182,7 +182,7 @@ class Resume(RunCase):
         self.assertTrue(os.path.exists(f"{self.folder}/burnt/checkpoints/step-5"))
         self.one_sentence(self.train("burnt", "train.steps=5", "train.seed=5", code=2), "different keys: train.seed", "--resume burnt --run-dir NEW")
 
-    def test_a_finished_run_without_checkpoints_is_left_alone(self):
+    def test_a_finished_run_without_checkpoints_is_refused(self):
         self.train("gone")
         shutil.rmtree(f"{self.folder}/gone/checkpoints")
         before = self.metrics("gone")
@@ -204,7 +204,7 @@ class Resume(RunCase):
         self.assertIn("warning: no question is asked: oracle.every is 50 and the run has 10 steps", out)
         self.assertIn("no answer takes effect", self.call("train", "c.yaml", *asks, "oracle.every=5", "--check"))
 
-    def test_a_run_folder_from_before_templates_were_chosen_resumes(self):
+    def test_a_run_folder_with_given_templates_resumes_with_auto(self):
         asks = ["graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=9", "oracle.pool=60"]
         self.train("older", *asks)
         with open(f"{self.folder}/older/config.yaml") as f:
@@ -214,7 +214,7 @@ class Resume(RunCase):
         self.assertIn("templates: auto", text)
         self.assertIn("finished", self.train("older", *asks))
 
-    def test_finished_run_says_so(self):
+    def test_a_finished_run_is_reported(self):
         self.train("finished")
         sha = self.sha("finished")
         self.assertIn("finished", self.train("finished"))

@@ -31,7 +31,7 @@ log: {every: 1}
 """
 
 NNCLR = ["loss.kind=nnclr", "loss.queue=40", "model.predictor=[12, 8]", "loss.temperature=0.5"]
-# A tenth of the answers is wrong; samples answered to be like one and the same are alike, no more.
+# A tenth of the answers is wrong; graph.deduction=once.
 CAREFUL = ["graph.labeled_fraction=0", "oracle.sampler=captcha", "oracle.templates=discover", "oracle.every=1", "oracle.questions_per_round=9",
            "oracle.pool=60", "oracle.noise=0.1", "graph.deduction=once"]
 

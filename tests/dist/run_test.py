@@ -44,7 +44,7 @@ class Run(RunCase):
         self.call("train", "c.yaml", "--run-dir", "by-mpirun", prefix=[*MPIRUN, "-np", "2"])
         self.assertEqual(self.sha("by-np"), self.sha("by-mpirun"))
 
-    # ---- the contract of world sizes -----------------------------------------------------------------------------
+    # ---- results do not depend on W -----------------------------------------------------------------------------
 
     def check_world_sizes(self, name, *args):
         for ranks in (1, 2, 3, 4):
@@ -66,7 +66,7 @@ class Run(RunCase):
     def test_world_sizes_vic2_separate_views_adamw(self):
         self.check_world_sizes("w-vic2", "loss.kind=vic2", "train.views=separate", "optim.kind=adamw", "optim.lr=0.001", "augment.views=3")
 
-    def test_every_loss_trains_alike_on_one_and_two_ranks(self):
+    def test_every_loss_gives_the_same_on_one_and_two_ranks(self):
         losses = {"scl": ["loss.kind=scl"], "simclr": ["loss.kind=simclr", "loss.temperature=0.5"], "barlow": ["loss.kind=barlow"],
                   "barlow-graph": ["loss.kind=barlow", "loss.barlow=graph"],
                   "sampled": ["loss.kind=sampled_vic2", "loss.pairs=300", "loss.draw=halves"],
@@ -116,7 +116,7 @@ class Run(RunCase):
         self.train("w-on", *CAREFUL, "graph.deduction=on", ranks=1)
         self.train("w-off", *CAREFUL, "graph.deduction=off", ranks=1)
         last = {name: [m["loss"] for m in self.metrics(name) if "loss" in m][-1] for name in ("w-careful1", "w-on", "w-off")}
-        self.assertEqual(len({round(v, 9) for v in last.values()}), 3, "each trains on a graph of its own")
+        self.assertEqual(len({round(v, 9) for v in last.values()}), 3, "each trains on a different graph")
 
     def test_neighbors_of_the_batch_and_plain_ssl(self):
         for name, settings in (("batch", ["loss.queue=0"]), ("top3", ["loss.neighbors=3"]), ("plain", ["loss.neighbors=0"])):
@@ -160,9 +160,9 @@ class Run(RunCase):
                 self.assertLessEqual(abs(a - b), 1e-9 * max(1, abs(a)), kind)
         first = {kind: round(losses[f"kind-{kind}-1"][0], 9) for kind in kinds}
         self.assertEqual(first["pairs"], first.pop("pairs-csr"))
-        self.assertEqual(len(set(first.values())), len(first), first)   # every graph is another one
+        self.assertEqual(len(set(first.values())), len(first), first)   # all graphs are different
 
-    def test_members_of_small_groups_meet(self):
+    def test_members_of_small_groups_are_drawn_together(self):
         """All samples lie in a group of two: partners are drawn, alike on any ranks and in a resumed run."""
         self.write("meta.csv", [("file", "patient"), *((f"train-{s}", s // 2) for s in range(TRAIN))])
         groups = ["graph.kind=supervised", "graph.labeled_fraction=1", "graph.groups=meta.csv:patient"]
@@ -213,7 +213,7 @@ class Run(RunCase):
     def test_more_ranks_than_samples_in_a_batch(self):
         self.one_sentence(self.train("wide", "train.global_batch=2", ranks=4, code=2), "4", "ranks")
 
-    def test_a_batch_that_is_larger_than_the_set(self):
+    def test_a_batch_larger_than_the_set(self):
         for check in ((), ("--check",)):
             out = self.call("train", "c.yaml", "train.global_batch=91", "--run-dir", "huge", *check, code=2)
             self.one_sentence(out, "train.global_batch is larger than the 90 samples trained on: 91")
@@ -226,7 +226,7 @@ class Run(RunCase):
         self.one_sentence(self.train("few-outputs", "loss.kind=mse", "model.projector=[16, 2]", code=2), "model.projector", "class")
         self.one_sentence(self.train("predictor", "loss.kind=nnclr", "model.predictor=[12, 9]", code=2), "model.predictor", "8")
 
-    def test_a_collapse_is_said_once(self):
+    def test_a_collapse_is_reported_once(self):
         out = self.train("collapse", "loss.variance=0", "loss.covariance=0", "optim.kind=sgd", "optim.lr=0.05", "train.steps=60", ranks=1)
         self.assertEqual(out.count("have collapsed"), 1, out)
         self.assertEqual(len([m for m in self.metrics("collapse") if "warning" in m]), 1)
@@ -261,8 +261,8 @@ class Run(RunCase):
 
     # ---- a failing rank ------------------------------------------------------------------------------------------
 
-    def test_a_throwing_rank_brings_all_down(self):
-        os.mkdir(f"{self.folder}/elsewhere")   # where the config is, and not the data
+    def test_an_error_of_one_rank_ends_all(self):
+        os.mkdir(f"{self.folder}/elsewhere")   # the config is there, the data is not
         shutil.copy(f"{self.folder}/c.yaml", f"{self.folder}/elsewhere")
         command = [PAL, "train", "c.yaml", "--run-dir", f"{self.folder}/thrown"]
         start = time.time()

@@ -1,4 +1,5 @@
-"""fault_case: what tests of runs with faults share: a calm run to compare with, runs with a fault, and a look at processes.
+"""fault_case: shared by the tests of runs with faults: a run without faults to compare with, runs with a fault, and checks
+of processes.
 
 A test file that uses it is called as  TEST.py PAL [test names]  (standard library only).
 """
@@ -14,9 +15,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from run_case import MPIRUN, PAL, RunCase, processes_in
 
 STEPS = ("train.dtype=float32", "train.steps=60", "checkpoint.every=10")
-# Of runs of a thousand steps and more, which LARS does not survive here: the projector's last layer grows by its rate.
+# For runs of a thousand steps and more: with LARS the weights of the projector's last layer become too large.
 STEADY = ("train.dtype=float32", "optim.kind=adamw", "optim.lr=0.001")
-# Before step 25. Checkpoints are written beside the steps, which take a millisecond here: the newest may not be there yet.
+# Before step 25. A step takes a millisecond here, so the newest checkpoint may still be being written in the background.
 LAST = r"from the checkpoint of step (10|20)\b"
 
 

@@ -32,12 +32,12 @@ class Faults(FaultCase):
             self.assertRegex(out, r"resumed at step (10|20)\n")
             self.assertEqual(self.sha(f"killed{rank}"), self.sha("calm"), "bit for bit")
 
-    def test_restarts_that_get_nowhere_stop(self):
+    def test_restarts_without_progress_stop(self):
         out, _ = self.faulty("nowhere", "kill:1:4:always", "--max-restarts", "10", code=76)
         self.assertEqual(out.count("warning: a rank was killed"), 3, out)
         self.one_sentence(out, "3 restarts in a row wrote no checkpoint newer")
 
-    def test_fewer_ranks_continue_with_the_same_curve(self):
+    def test_fewer_ranks_continue_with_the_same_losses(self):
         self.train("curve", *STEPS, "train.dtype=float64")
         out, _ = self.faulty("fewer", "kill:1:25:always", "train.dtype=float64", "--min-np", "1")
         self.assertRegex(out, "with 1 rank, " + LAST)
@@ -57,11 +57,11 @@ class Faults(FaultCase):
         self.assertGreater(waiting[0]["seconds"], 9)
 
     def test_a_rank_that_sleeps_in_a_step_is_named(self):
-        out, _ = self.faulty("asleep", "hang:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3")
+        out, _ = self.faulty("sleeping", "hang:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3")
         self.assertRegex(out, r"error: rank 1 has not reached collective \d+ of '\w+', in which other ranks have waited for [34]\.")
-        self.assertEqual(self.sha("asleep"), self.sha("calm"))
+        self.assertEqual(self.sha("sleeping"), self.sha("calm"))
 
-    def test_a_rank_that_works_for_long_is_warned_about_and_not_ended(self):
+    def test_a_rank_that_works_for_long_gets_a_warning_and_is_not_ended(self):
         out, _ = self.faulty("busy", "busy:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3", "train.hang_seconds=60")
         self.assertRegex(out, r"warning: rank 1 has not reached collective \d+ of '\w+', .*; it still works, so the job waits for it, 60 s at most")
         self.assertNotIn("restart", out)
@@ -93,7 +93,7 @@ class Faults(FaultCase):
         self.assertRegex(out, r"resumed at step (10|20)\n")
         self.assertEqual(self.sha("rolled"), self.sha("calm"))
         out, _ = self.faulty("hopeless", "nan:1:25-60:always", "train.max_skips=3", code=4)
-        self.one_sentence(out, "not finite in 3 steps in a row, also after going back", "step: 27")
+        self.one_sentence(out, "not finite in 3 steps in a row, also after going back", "last at step 27;")
         self.assertTrue(os.path.exists(f"{self.folder}/hopeless/checkpoints/step-10"))
 
     def test_a_failing_write_keeps_the_last_good_checkpoint(self):
@@ -109,11 +109,11 @@ class Faults(FaultCase):
         self.assertEqual(self.newest("last-again"), 60)
         self.assertEqual(self.sha("last-again"), self.sha("calm"))
 
-    def test_a_lost_last_checkpoint_is_no_success(self):
+    def test_a_last_checkpoint_that_cannot_be_written_is_an_error(self):
         for steps, lost in (("train.steps=60", 60), ("train.steps=57", 57)):   # of checkpoint.every, and of the end
             name = f"lost{lost}"
             out, _ = self.faulty(name, f"write-fail:1:{lost}:always", steps, code=2)
-            self.one_sentence(out, f"the last checkpoint could not be written, of step: {lost}", "give the same command")
+            self.one_sentence(out, f"the last checkpoint, of step {lost}, could not be written", "give the same command")
             self.assertNotIn("trained", out)
             self.assertFalse(any("done" in m for m in self.metrics(name)))
             table = self.call("runs", name)
@@ -122,11 +122,11 @@ class Faults(FaultCase):
         self.train("lost60", *STEPS)
         self.assertEqual(self.sha("lost60"), self.sha("calm"))
 
-    def test_a_run_that_skipped_every_step_is_not_trained(self):
+    def test_a_run_that_skipped_every_step_is_an_error(self):
         for first in ("0", "30"):   # never trained, and not since the last checkpoint
             out, _ = self.faulty("skipped", f"nan:1:{first}-60", "train.max_skips=100", code=4 if first == "0" else 0)
             if first == "0":
-                self.one_sentence(out, "nothing was trained: the gradient was not finite in any step up to: 60")
+                self.one_sentence(out, "nothing was trained: the gradient was not finite in any step up to 60;")
                 self.assertEqual(self.newest("skipped"), -1)
         self.assertTrue(self.metrics("skipped")[-1]["done"])
 
@@ -166,7 +166,7 @@ class Faults(FaultCase):
         out = self.lose("unlocked", lambda path: os.remove(path + "/lock"))
         self.one_sentence(out, "the lock of the run folder was removed during the run", "unlocked/lock")
 
-    def test_the_link_to_the_newest_checkpoint_is_mended(self):
+    def test_the_link_to_the_newest_checkpoint_is_repaired(self):
         shutil.copytree(f"{self.folder}/calm", f"{self.folder}/linked", symlinks=True)
         last = f"{self.folder}/linked/checkpoints/last"
         os.remove(last)
@@ -200,7 +200,7 @@ class Faults(FaultCase):
         self.assertTrue(os.path.exists(f"{self.folder}/full/checkpoints/step-2000"))
         self.assertEqual(self.metrics("full")[-1]["step"], 2000)   # every line is whole
 
-    def test_parameters_that_differ_are_seen_before_they_are_saved(self):
+    def test_parameters_that_differ_are_detected_before_they_are_saved(self):
         out, _ = self.faulty("flipped", "flip:1:33")
         self.assertIn("the parameters differ between ranks after step 40: rank 1 of 2 differs from rank 0", out)
         self.assertRegex(out, r"from the checkpoint of step (10|20|30)\b")
@@ -276,7 +276,7 @@ class Faults(FaultCase):
 
     def test_a_second_interrupt_ends_at_once(self):
         job = self.start_alone("impatient", "hang:0:45")
-        while not is_paused(job.pid):   # before, a signal would end the run at the end of a step
+        while not is_paused(job.pid):   # before that, a signal ends the run after the step
             time.sleep(0.02)
         job.send_signal(signal.SIGINT)
         time.sleep(0.5)
@@ -287,12 +287,12 @@ class Faults(FaultCase):
 
     # ---- ranks that do not fit together --------------------------------------------------------------------------
 
-    def test_another_program_or_setting_is_named_at_once(self):
+    def test_a_rank_with_another_program_or_setting_is_named_at_once(self):
         plain = [PAL, "train", "c.yaml", *STEPS, "--run-dir", "misfit0"]
         shutil.copy(PAL, f"{self.folder}/pal-of-yesterday")
         with open(f"{self.folder}/pal-of-yesterday", "ab") as file:
             file.write(b"x")   # behind what is loaded
-        # Settings that make a rank begin otherwise than the others: with threads, folders or communicators that these do not have.
+        # Settings with which a rank starts with threads, folders or communicators that the other ranks do not have.
         for words, other in (("do not run the same program: rank 1 of 2 differs from rank 0", ["./pal-of-yesterday", *plain[1:]]),
                              ("rank 1 of 2 differs from rank 0 in train.watchdog", [*plain, "train.watchdog=off"]),
                              ("rank 1 of 2 differs from rank 0 in data.stage", [*plain, f"data.stage={self.folder}/scratch"]),
@@ -310,7 +310,7 @@ class Faults(FaultCase):
         code, out = self.ranks([*plain, "--run-dir", "misfit"], [*other, "--run-dir", "misfit"])
         self.assertEqual(code, 2, out)
         self.one_sentence(out, "rank 1 of 2 differs from rank 0 in train.seed, optim.lr")
-        # The same name, other bytes.
+        # A file of the same name with other bytes.
         os.makedirs(f"{self.folder}/there", exist_ok=True)
         shutil.copy(f"{self.folder}/set-test.h5", f"{self.folder}/there/set.h5")
         shutil.copy(f"{self.folder}/c.yaml", f"{self.folder}/there/c.yaml")

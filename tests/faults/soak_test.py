@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The long suite of runs with faults: faults at random for minutes, thousands of calm steps, and hangs that take their time.
+"""The long suite of runs with faults: random faults for minutes, thousands of steps without a fault, and slow hangs.
 
 usage: soak_test.py PAL [test names]     (standard library only)
-PAL_SOAK_MINUTES (10) and PAL_SEED (1) are of Soak.test_random_faults, which takes about 1.7 times the minutes.
+PAL_SOAK_MINUTES (10) and PAL_SEED (1) are settings of Soak.test_random_faults, which takes about 1.7 times the minutes.
 """
 import os
 import random
@@ -39,7 +39,7 @@ class Soak(FaultCase):
     def test_a_job_that_is_suspended_as_a_whole_continues(self):
         command = [PAL, "train", "c.yaml", *STEADY, "train.steps=600", "--run-dir", "suspended", "--np", "2"]
         job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        while sum("loss" in m for m in metrics_so_far(f"{self.folder}/suspended")) < 20:   # then it knows how long a step takes
+        while sum("loss" in m for m in metrics_so_far(f"{self.folder}/suspended")) < 20:   # so that the watchdog has measured the steps
             time.sleep(0.1)
         pids = self.rank_pids()
         self.assertEqual(len(pids), 2)
@@ -48,14 +48,14 @@ class Soak(FaultCase):
         time.sleep(14)   # longer than any silence or collective may last
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-            time.sleep(1.5)   # one host wakes after the other
+            time.sleep(1.5)   # the hosts continue one after the other
         out = job.communicate(timeout=240)[0]
         self.assertEqual(job.returncode, 0, out)
         self.assertNotIn("error", out)
 
     def test_random_faults(self):
-        """A fault about every 15 s. The next one waits for a checkpoint newer than those of the job that the last one ended:
-        a run that is struck before it can get anywhere is right to stop (exit code 76)."""
+        """A fault about every 15 s. Before the next fault the job must have written a new checkpoint, because a run that fails
+        again and again without progress stops with exit code 76."""
         minutes = float(os.environ.get("PAL_SOAK_MINUTES", "10"))
         seed = int(os.environ.get("PAL_SEED", "1"))
         print("seed", seed, flush=True)
@@ -63,7 +63,7 @@ class Soak(FaultCase):
         size = (*STEADY, "checkpoint.every=10", "checkpoint.keep=2", "log.every=1000")
         self.train("rate", *size, "train.steps=2000")
         rate = 2000 / self.metrics("rate")[-1]["seconds"]
-        steps = f"train.steps={int(rate * 60 * minutes * 0.7)}"   # the rest goes for starts, silences and steps that are lost
+        steps = f"train.steps={int(rate * 60 * minutes * 0.7)}"   # the rest of the time is for starts, hangs and lost steps
         struck, seen, last = [], -1, time.time()
         until = last + 60 * minutes
         with open(f"{self.folder}/soak.txt", "w+") as said:
@@ -119,7 +119,7 @@ class Calm(FaultCase):
         self.assertEqual(len(watch), 2, "one in each rank")
         return sum(watch.values()) / sum(every.values())
 
-    def test_ten_thousand_steps_without_an_alarm(self):
+    def test_ten_thousand_steps_without_a_warning(self):
         with open(f"{self.folder}/long.txt", "w+") as said:
             job = subprocess.Popen([PAL, "train", "c.yaml", *self.SIZE, "train.steps=10000", "--run-dir", "long", "--np", "2"], cwd=self.folder,
                                    stdout=said, stderr=subprocess.STDOUT)
@@ -132,7 +132,7 @@ class Calm(FaultCase):
         print(f"10,000 steps of {seconds / 10:.2f} ms, no false alarm; the threads that watch had {100 * share:.3f} % of the processors' time", flush=True)
         self.assertLess(share, 0.01)
 
-    def test_what_watching_costs(self):
+    def test_the_cost_of_the_watchdog(self):
         """Wall time, watched and not watched by turns: the threads above may also get in the way of others."""
         turns = int(os.environ.get("PAL_CALM_TURNS", "10"))
         seconds = {"on": [], "off": []}
@@ -143,7 +143,7 @@ class Calm(FaultCase):
         ratios = [on / off - 1 for on, off in zip(seconds["on"], seconds["off"])]
         cost = statistics.median(ratios)
         spread = statistics.median(abs(r - cost) for r in ratios)
-        noise = 1.25 * 1.48 * spread / len(ratios) ** 0.5   # of the median, were the ratios normal
+        noise = 1.25 * 1.48 * spread / len(ratios) ** 0.5   # of the median, if the ratios were normally distributed
         print(f"watching costs {100 * cost:.2f} % +- {100 * noise:.2f} % of a step of {statistics.median(seconds['off']):.2f} ms "
               f"({turns} x 1,000 steps each way; single turns differ by {100 * spread:.1f} %)", flush=True)
         self.assertLess(cost, 0.01 + 2 * noise, "1 %, and the noise of this machine")

@@ -52,8 +52,8 @@ void read_tar(const std::string& path) {
   for (size_t k = 0; k < source->images.size(); ++k) source->read(static_cast<int64_t>(k), bytes);
 }
 
-// A changed header has a wrong checksum: set it right, so that what comes after the check is tried too.
-void mend_tar(std::vector<uint8_t>& bytes) {
+// A changed header has a wrong checksum: correct it, so that the code behind the check is reached, too.
+void correct_tar(std::vector<uint8_t>& bytes) {
   for (size_t at = 0; at + 512 <= bytes.size(); at += 512) {
     uint8_t* const block = bytes.data() + at;
     if (std::memcmp(block + 257, "ustar", 5) != 0) continue;
@@ -73,7 +73,7 @@ void read_png(const std::string& path) {
 }
 
 // The same for the checksums of a PNG file's chunks.
-void mend_png(std::vector<uint8_t>& bytes) {
+void correct_png(std::vector<uint8_t>& bytes) {
   for (size_t at = 8; at + 12 <= bytes.size();) {
     const uint8_t* const chunk = bytes.data() + at;
     const size_t length = size_t{chunk[0]} << 24 | chunk[1] << 16 | chunk[2] << 8 | chunk[3];
@@ -89,7 +89,7 @@ struct Format {
   const char* ending;
   std::function<void(const std::string& path)> read;
   pal::Exit refused = pal::Exit::data;
-  std::function<void(std::vector<uint8_t>&)> mend = {};
+  std::function<void(std::vector<uint8_t>&)> correct = {};
 };
 
 const std::vector<Format>& formats() {
@@ -108,8 +108,8 @@ const std::vector<Format>& formats() {
       {"safetensors", ".safetensors", [](const auto& path) { pal::io::read_safetensors(path); }},
       {"state", ".json",
        [](const auto& path) { pal::record::parse_state(pal::io::read_whole_file(path), "state.json"); }},
-      {"tar", ".tar", read_tar, pal::Exit::data, mend_tar},
-      {"png", ".png", read_png, pal::Exit::data, mend_png},
+      {"tar", ".tar", read_tar, pal::Exit::data, correct_tar},
+      {"png", ".png", read_png, pal::Exit::data, correct_png},
   };
   return all;
 }
@@ -136,7 +136,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char*** arguments) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> bytes(data, data + size);
-  if (format->mend) format->mend(bytes);
+  if (format->correct) format->correct(bytes);
   pal::io::FileHandle::create(path, "the input").write_at(0, bytes.data(), bytes.size());
   try {
     format->read(path);

@@ -1,8 +1,8 @@
-// http_fuzz: bytes as they come over a connection to the labeling page: several requests, broken ones, ends of a
-// connection anywhere. The server lives, no response has status 500, and nothing is answered without a status line.
+// http_fuzz: bytes of a connection to the labeling page: several requests, broken ones, a connection that ends
+// anywhere. The server must not crash, no response has status 500, and every response has a status line.
 //
 // In the input COOKIE stands for a valid session, TICKET for the right to answer query 1. The server is a real one, so
-// that the stream with its checks and httplib are tried with the page; label_fuzz tries the page alone, and faster.
+// that the stream with its checks and httplib are tested with the page; label_fuzz tests the page alone, and faster.
 // With PAL_FUZZ_ACCEPT set, an input without a response 200 fails.
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// seeds: writes the seeds that are no text: JPEG files of every kind that libjpeg writes, PNG files, shards, features.
+// seeds: writes the binary seeds: JPEG files of every kind that libjpeg writes, PNG files, shards, features.
 //
 // usage: seeds FOLDER     (with a folder for each target)
 #include <cstdio>

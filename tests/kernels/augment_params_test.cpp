@@ -17,7 +17,7 @@ ViewParams draw(const ViewPolicy& policy, int sample, uint32_t view = 0, int32_t
   return draw_view_params(policy, 11, 3, uint64_t(sample), view, height, width);
 }
 
-// Five standard deviations of a binomial: a right generator fails once in two million.
+// Five standard deviations of a binomial: a correct generator fails once in two million runs.
 void expect_frequency(const std::function<bool(const ViewParams&)>& event, const ViewPolicy& policy, double p,
                       const char* name) {
   int count = 0;
@@ -123,7 +123,7 @@ TEST(AugmentParams, ImpossibleCropFallsBackToTheCenter) {
   EXPECT_EQ(draw(p, 0, 0, 10, 1000).crop.width, 1000);
 }
 
-// The order that other implementations must follow, spelled out word by word.
+// The draw order that every implementation must follow, word by word.
 TEST(AugmentParams, WordsOfTheStream) {
   ViewPolicy p;
   p.crop_scale_max = 0.5f;

@@ -193,7 +193,7 @@ TEST(Augment, RefusesBadInput) {
 }
 
 // A part of an image gives the same bits as the whole of it, wherever it begins.
-TEST(Augment, APartIsAsGoodAsTheWhole) {
+TEST(Augment, APartGivesTheBitsOfTheWhole) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random r(seed, Purpose::bench);

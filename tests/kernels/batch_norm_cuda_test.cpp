@@ -9,7 +9,7 @@
 namespace pal::kernels {
 namespace {
 
-// The CPU twin on the numbers that T stores: float itself, bf16 as the float it stands for.
+// The CPU twin on the numbers that T stores: float unchanged, bf16 as a float of the same value.
 template <class T>
 std::vector<float> floats(const std::vector<T>& stored) {
   std::vector<float> out;
@@ -148,7 +148,7 @@ TEST_F(BatchNormCuda, FarFromTheOrigin) {
   Twins<float>(300, 4, random, 1e4).expect_sums();
 }
 
-TEST_F(BatchNormCuda, NotANumberStaysAndNoRowsAreFine) {
+TEST_F(BatchNormCuda, NanStaysNanAndNoRowsAreAccepted) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const DeviceArray<float> x(std::vector<float>{nan, -1}), y(2), zero(std::vector<float>{0}),
       one(std::vector<float>{1});

@@ -18,7 +18,7 @@ std::vector<int32_t> random_blocks(int64_t rows, int32_t blocks, uint64_t seed) 
 template <class T>
 Matrix<double> sums_of(const Matrix<T>& z, const std::vector<int32_t>& block, int32_t blocks, Cpu cpu = {}) {
   Matrix<double> sums(blocks, z.cols, 1);
-  sums.fill(7.0);  // what was there must not matter
+  sums.fill(7.0);  // the earlier content must have no effect
   OwnScratch scratch(cpu::block_sums_scratch_bytes(z.rows, blocks, z.cols));
   cpu::block_sums<T>(sums.view(), z.view(), span(block), scratch, cpu);
   return sums;

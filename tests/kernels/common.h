@@ -1,4 +1,4 @@
-// common: what the tests of the CPU kernels share: every instruction set, random matrices, scratch.
+// common: shared by the tests of the CPU kernels: instruction sets, random matrices, scratch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace pal::kernels {
 
-// Every instruction set this machine has; that threads change no bit has its own tests.
+// Every instruction set of this machine. The number of threads has tests of its own.
 inline std::vector<Cpu> all_cpus() {
   std::vector<Cpu> cpus;
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {

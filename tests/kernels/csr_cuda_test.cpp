@@ -97,7 +97,7 @@ TEST_F(CsrCuda, NoWeightsNoPairsOneLongRow) {
   expect_same_bits(star, 2900);
 }
 
-TEST_F(CsrCuda, BadPairsAreLeftOutAndTold) {
+TEST_F(CsrCuda, BadPairsAreLeftOutAndReported) {
   const Pairs good = random_pairs(50, 20, 13);
   Pairs bad = good;
   bad.i.push_back(20);

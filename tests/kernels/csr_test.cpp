@@ -114,7 +114,7 @@ TYPED_TEST(CsrTest, OneRowWithAMillionPartners) {
   using T = TypeParam;
   const int64_t rows = 1'000'001;
   Pairs<T> pairs;
-  for (int64_t p = rows - 1; p > 0; --p) {  // descending: the worst order for a sort that likes ascending input
+  for (int64_t p = rows - 1; p > 0; --p) {  // descending: the worst order for a sort that is fast on ascending input
     pairs.i.push_back(0);
     pairs.j.push_back(static_cast<int32_t>(p));
   }

@@ -1,4 +1,4 @@
-// cuda_test: what the tests of the CUDA twins share: the fixture that needs a device, numbers in float and bf16.
+// cuda_test: shared by the tests of the CUDA twins: the fixture that needs a device, numbers in float and bf16.
 //
 // A case stays below 20 million warp-instructions (where there is no GPU they are interpreted); what needs more is
 // named DISABLED_Long... and runs with launch/test -C Long -L long.

@@ -1,6 +1,7 @@
-// The debug build (PAL_SYNC_DEBUG): an index out of range stops the kernel and names the condition; good ones pass.
+// debug_cuda: the debug build (PAL_SYNC_DEBUG): an index out of range stops the kernel and the error names the
+// condition.
 //
-// A kernel that stops takes its process's CUDA context with it: every case runs in a process of its own.
+// A stopped kernel destroys the CUDA context of its process, so every case runs in a process of its own.
 #include <cstdio>
 
 #include "kernels/base/error.h"

@@ -57,7 +57,7 @@ void expect_equal(const Shape& shape, const Graph& graph, GraphRowsOptions optio
                       nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   EXPECT_LT(distance(read(out.host()), expected), Storage<T>::kGradient);
-  // Weights of both signs cancel; what is added up is D of z_iᵀp_j's random terms, or for repulsion D of squares.
+  // Weights of both signs cancel; the sum has D random terms of z_iᵀp_j, or for repulsion D squares.
   const double terms = static_cast<double>(nnz * shape.dims),
                size = options.form == RowForm::repulsion ? terms : std::sqrt(terms);
   EXPECT_NEAR(value.host()[0], expected_value, Storage<T>::kValue * (std::abs(expected_value) + size * std * std));

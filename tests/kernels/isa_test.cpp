@@ -1,4 +1,4 @@
-// isa: the choice is stable, ordered, and refuses what the machine cannot run.
+// isa: the choice is stable and ordered, and never an instruction set that the machine lacks.
 #include "kernels/base/isa.h"
 
 #include <gtest/gtest.h>

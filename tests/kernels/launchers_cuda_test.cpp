@@ -1,4 +1,4 @@
-// launchers_cuda: every CUDA launcher is linked; without a device it throws the CUDA runtime's error, before any harm.
+// launchers_cuda: every CUDA launcher is linked; without a device it throws the error of the CUDA runtime.
 #include <functional>
 #include <string>
 
@@ -84,7 +84,7 @@ void all_of() {
   });
 }
 
-TEST(CudaLaunchers, SayThatThereIsNoDevice) {
+TEST(CudaLaunchers, ThrowWithoutADevice) {
   if (has_device()) GTEST_SKIP() << "there is a CUDA device";
   expect_no_device([] { cuda::csr_scratch_bytes<float>(4, 6); });
   expect_no_device([] {

@@ -16,7 +16,7 @@ const std::vector<Case> kCases = {{2, 1}, {5, 3}, {70, 65}, {300, 40}, {33, 200}
 const std::vector<Case> kGramCases = {{2, 1},    {5, 3},    {70, 65},
                                       {150, 20}, {33, 200}, {40, 64, 1e4, 1}};  // rows² products
 
-// What the CPU twin gives, in double.
+// The result of the CPU twin, in double.
 struct Expected {
   std::vector<double> mean, packed, a, gradient;
   double variance = 0, covariance = 0;

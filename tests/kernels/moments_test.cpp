@@ -161,7 +161,7 @@ TYPED_TEST(MomentsTest, DeeperThanOneStepOfThePanels) {
   EXPECT_LT(relative_error(by_gram.gradient, other), tolerance<T>(2e-6, 1e-10));
 }
 
-// What world-size invariance rests on: after rounding to T, nothing tells how the rows were split.
+// The basis of world-size invariance: after rounding to T the result does not depend on how the rows were split.
 TYPED_TEST(MomentsTest, SplitRowsAddUpAndOwnRowsKeepTheirBits) {
   using T = TypeParam;
   const int64_t n = 37, dims = 50, cut = 13;

@@ -1,4 +1,4 @@
-// Tests of nearest: a search that scores and sorts every pair in double precision finds the same ids.
+// nearest: the ids are those of a search that scores and sorts every pair in double precision.
 #include "kernels/nearest.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ TYPED_TEST(NearestTest, EqualsTheNaiveSearchForAnyWidth) {
   expect_same(run(queries, support, 64, Metric::euclidean), naive(queries, support, 64, Metric::euclidean));
 }
 
-// Distances 1e-2 around a mean of 1e3: the expanded square ‖x‖² − 2xy + ‖y‖² would see nothing of them in float.
+// Distances 1e-2 around a mean of 1e3: in float the expanded square ‖x‖² − 2xy + ‖y‖² would lose them.
 TYPED_TEST(NearestTest, LargeMeansAndSmallDistances) {
   using T = TypeParam;
   compare(random_matrix<T>(30, 40, 21, 0, 1e3, 1e-2), random_matrix<T>(2500, 40, 22, 0, 1e3, 1e-2), 10);
@@ -124,7 +124,7 @@ TYPED_TEST(NearestTest, LargeMeansAndSmallDistances) {
 }
 
 // Support rows at distance 1 and cosine 1/√2 of a query, but for the rounding of their elements: products in float
-// cannot tell them apart, exact scores can.
+// cannot distinguish them, exact scores can.
 TEST(Nearest, ScoresCloserThanTheProductsRound) {
   const int64_t dims = 300;
   const auto direction = random_matrix<double>(1, dims, 25);

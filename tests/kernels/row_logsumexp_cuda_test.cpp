@@ -140,7 +140,7 @@ TEST_F(RowLogSumExpCuda, NoColumnsAndNan) {
   for (int64_t i = 0; i < 70; ++i) EXPECT_EQ(std::isnan(lse[i]), i == 3) << i;
 }
 
-// A row's bits are its own: alone, or among others.
+// A row has the same bits alone and among others.
 TEST_F(RowLogSumExpCuda, RowsAreIndependent) {
   Random random(55, Purpose::bench);
   const Twins<float> all({70, 100, 20, 0}, {}, 1, random);

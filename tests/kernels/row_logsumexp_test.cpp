@@ -1,4 +1,4 @@
-// Tests of row_logsumexp and its gradient: the header's formulas in double precision, finite differences, large logits.
+// row_logsumexp and its gradient: the header's formulas in double precision, finite differences, large logits.
 #include "kernels/row_logsumexp.h"
 
 #include <numeric>
@@ -266,7 +266,8 @@ TYPED_TEST(RowLogSumExpTest, GradientIsThatOfTheWeightedSum) {
   }
 }
 
-// A rank's rows are those of its positions in every view; a row's bits do not depend on who holds it, nor on threads.
+// A rank's rows are those of its positions in every view; a row's bits depend neither on the rank that holds it nor on
+// threads.
 TYPED_TEST(RowLogSumExpTest, RanksAndThreadsKeepTheBits) {
   using T = TypeParam;
   const int64_t samples = 170, n = 2 * samples, dims = 37;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pal bench kernels and graph from the outside, at small sizes: its table, its JSON, its refusals. No figure is judged.
+"""pal bench kernels and graph from the outside, at small sizes: its table, its JSON, its refusals. The figures are not checked.
 
 usage: bench_cli_test.py PAL SOURCE PYTHON [test names]     (PYTHON has torch; the cases here need no other package)
 """
@@ -56,7 +56,7 @@ class Bench(unittest.TestCase):
         self.assertEqual([(r["name"], r["peer"], r["difference"]) for r in results], [("relation", "networkx union-find", 0)])
         self.assertGreater(results[0]["peer_ms"], 0)
 
-    def test_a_peer_that_computes_something_else_is_not_timed(self):
+    def test_a_peer_with_other_results_is_not_timed(self):
         for path in ("tests/bench/kernels_peer.py", "tests/bench/peers.py", "launch/setup.d/versions.lock", "launch/setup.d/hashes.lock"):
             os.makedirs(os.path.dirname(f"{self.folder}/{path}"), exist_ok=True)
             shutil.copy(f"{SOURCE}/{path}", f"{self.folder}/{path}")

@@ -56,7 +56,7 @@ class Cli(unittest.TestCase):
 
     # ---- jobs -----------------------------------------------------------------------------------------------------
 
-    def test_submit_notes_that_a_gpu_job_names_no_cores(self):
+    def test_submit_notes_a_gpu_job_without_cores(self):
         config = f"{CONFIGS}/cifar10-vicreg.yaml"
         for args, noted in [(["--gpus-per-node", "2"], True), (["--gpus-per-node", "2", "--cpus-per-rank", "6"], False),
                             ([], False)]:
@@ -66,7 +66,7 @@ class Cli(unittest.TestCase):
 
     # ---- graphs in files ------------------------------------------------------------------------------------------
 
-    def test_pairs_there_and_back(self):
+    def test_pairs_converted_both_ways(self):
         self.write("a.csv", "i,j,weight\n0,1,0.5\n3,1,-2\n2,2,1\n1,0,0.5\n")
         self.assertIn("4 samples", self.call("graph", "convert", "a.csv", "b.h5")[0].replace("3 pairs of ", ""))
         self.call("graph", "convert", "b.h5", "c.csv")
@@ -79,9 +79,9 @@ class Cli(unittest.TestCase):
     def test_bad_pairs_are_refused(self):
         cases = {
             "0,9\n": "f.csv line 1: sample outside the data set: 9",
-            "0,1,1\n1,0,2\n": "asymmetric weight",
-            "0,1,1\n0,1,2\n": "pair twice with different weights",
-            "0,1,nan\n": "f.csv line 1: weight: nan",
+            "0,1,1\n1,0,2\n": "the directions of a pair have different weights",
+            "0,1,1\n0,1,2\n": "a pair has two weights",
+            "0,1,nan\n": "f.csv line 1: the weight is nan",
             "0,1,1\nzero,one\n": "f.csv line 2 names samples: zero; name the data set",
         }
         for text, words in cases.items():
@@ -126,7 +126,7 @@ class Cli(unittest.TestCase):
                 self.assertIn(command, self.listed("Commands"), topic)
         self.assertIn("the nearest topic is train", self.refused("help", "trian"))
 
-    def test_what_a_new_user_types_first_is_said(self):
+    def test_the_first_help_page_has_the_first_commands(self):
         """From a checkout to `pal`: build, PATH, and what mpirun needs as root."""
         with open(f"{CONFIGS}/../README.md") as f:
             readme = f.read()
@@ -155,7 +155,7 @@ class Cli(unittest.TestCase):
         self.assertIn("a job of two ranks works", out)
         self.assertIn("GPU kernels", out)  # compared with the CPU's, or a line that says why not
 
-    def test_a_start_on_the_cpu_loads_nothing_of_cuda_but_the_runtime(self):
+    def test_a_start_on_the_cpu_loads_only_the_cuda_runtime(self):
         libraries = subprocess.run(["ldd", PAL], capture_output=True, text=True, check=True).stdout
         self.assertIn("libtorch_cpu.so", libraries)
         for heavy in ("libtorch_cuda.so", "libcublas", "libcudnn"):   # 270 MB in every process
@@ -200,7 +200,7 @@ class Cli(unittest.TestCase):
         self.assertIn("nvJPEG runs on GPUs, and these ranks compute on the CPU: data.decoder=nvjpeg; set data.decoder=cpu\n", err)
         self.assertEqual(os.listdir(self.folder), ["c.yaml"])
 
-    def test_config_says_where_values_came_from(self):
+    def test_config_shows_the_origin_of_values(self):
         self.write("base.yaml", RUN)
         self.write("c.yaml", "base: base.yaml\ndata:\n  train: ${PAL_TEST_DATA}/x.h5\n")
         lines = self.call("config", "c.yaml", "train.seed=7", PAL_TEST_DATA="/d")[0].splitlines()

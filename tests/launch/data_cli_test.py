@@ -43,7 +43,7 @@ class Data(Case):
         self.call("import", "idx", "mnist", "out/m.h5")
         first = self.bytes("out/m.h5")
         self.assertEqual(self.refused("import", "idx", "mnist", "out/m.h5", code=2), "the output exists already: out/m.h5; give --force to replace it")
-        time.sleep(1.1)  # time stamps would show
+        time.sleep(1.1)  # a time stamp would make the files differ
         self.call("import", "idx", "mnist", "out/m.h5", "--force")
         self.assertEqual(self.bytes("out/m.h5"), first)
 
@@ -76,7 +76,7 @@ class Data(Case):
         pixels = gzip.open(f"{FASHION}/train-images-idx3-ubyte.gz").read()[16:]
         self.assertTrue(self.bytes("out/fashion.h5")[HEAD:HEAD + len(pixels)] == pixels)
 
-    # ---- what is wrong -------------------------------------------------------------------------------------------
+    # ---- bad input -------------------------------------------------------------------------------------------
 
     def test_usage(self):
         self.write_mnist()
@@ -133,7 +133,7 @@ class Data(Case):
             self.assertIn("out/m.h5", self.refused("info", "out/m.h5"))
             self.assertIn("out/m.h5", self.call("verify", "out/m.h5", code=3)[0])
 
-    # ---- a disk that is full, a user who stops it ----------------------------------------------------------------
+    # ---- full disks and signals ----------------------------------------------------------------
 
     def test_full_disk(self):
         self.write_mnist()

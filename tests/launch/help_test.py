@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Every command line of the help pages and of the --help examples uses options and keys that the program has.
+"""Every command line of the help pages, of the --help examples and of the READMEs uses options and keys that the program
+has, and so does every error.
 
 usage: help_test.py PAL     (standard library only)
 """
 import functools
+import glob
+import os
 import re
 import shlex
 import subprocess
@@ -11,6 +14,9 @@ import sys
 import unittest
 
 PAL = sys.argv[1]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Options of other programs that our sentences name: cmake, launch/setup, mpirun, srun, apt-get.
+FOREIGN = {"--build", "--target", "--preset", "--cuda", "--bind-to", "--gpu-bind", "--mpi", "--no-install-recommends"}
 USES = ("train", "label", "oracles", "slurm", "scale", "eval", "python", "from-solo-learn")
 
 
@@ -70,12 +76,34 @@ class Help(unittest.TestCase):
             if topic in USES:
                 self.assertGreater(checked, 0, f"pal help {topic} shows no command")
 
+    def test_command_lines_of_the_readmes(self):
+        for path in ("README.md", "configs/README.md"):
+            with open(f"{ROOT}/{path}", encoding="utf-8") as file:
+                text = file.read().replace("\\\n", " ").replace("build/pal ", "pal ")
+            lines = [line for line in command_lines(text) if not line.startswith("bench") and line != "help TOPIC"]
+            self.assertGreater(sum(self.check(line, path) for line in lines), 0, path)
+
+    def test_options_in_errors(self):
+        """An error such as "give --run-dir NEW" names an option of some command."""
+        known = set(re.findall(r"--[a-z][\w-]*", "\n".join(self.options.values())))
+        for command, text in self.options.items():
+            for sub in re.findall(r"(?m)^  ([a-z-]+) ", text.partition("Subcommands:")[2]):
+                known |= set(re.findall(r"--[a-z][\w-]*", pal(command, sub, "--help")))
+        sources = [path for room in ("core", "dist", "launch") for path in glob.glob(f"{ROOT}/{room}/**/*.cpp", recursive=True)
+                   if "/slurm/" not in path and "/process/" not in path]   # these make command lines of other programs
+        self.assertGreater(len(sources), 100)
+        for path in sources:
+            with open(path, encoding="utf-8") as file:
+                for text in re.findall(r'"((?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*)"', file.read()):
+                    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
+                        self.assertTrue(option in known | FOREIGN, f"{os.path.relpath(path, ROOT)}: {option} in: {text}")
+
     def test_pages_fit_a_terminal(self):
         for topic in self.topics:
             wide = [line for line in pal("help", topic).splitlines() if len(line) > 120]
             self.assertEqual(wide, [], f"pal help {topic}: at most 120 columns")
 
-    def test_every_command_stands_in_a_page(self):
+    def test_every_command_is_in_a_page(self):
         pages = "\n".join(pal("help", topic) for topic in self.topics)
         for command in self.commands:
             self.assertTrue(re.search(rf"\bpal {command}\b", pages), f"no page mentions pal {command}")
@@ -85,7 +113,7 @@ class Help(unittest.TestCase):
             lines = list(command_lines(text.split("Example")[-1]))
             self.assertGreater(sum(self.check(line, f"pal {command} --help") for line in lines), 0, f"pal {command} --help has no example")
 
-    def test_the_pages_of_use_are_there(self):
+    def test_pages_for_users_exist(self):
         for topic in USES:
             self.assertIn(topic, self.topics)
             self.assertTrue(pal("help", topic).startswith(f"{topic}: "), topic)

@@ -102,7 +102,7 @@ class ImageImport(unittest.TestCase):
         images, labels, ids = self.samples("out/x.h5")
         self.assertEqual(labels, [0] * 9)
         by_name = dict(zip(ids, images))
-        for name in ("plain.jpg", "progressive.jpg", "gray.jpg", "one.jpg"):  # as they are
+        for name in ("plain.jpg", "progressive.jpg", "gray.jpg", "one.jpg"):  # unchanged
             self.assertEqual(by_name[f"c/{name}"], corpus[name])
         for name, size in (("side.jpg", (48, 64)), ("cmyk.jpg", (64, 48)), ("png.JPEG", (40, 40)), ("deep.png", (30, 30))):
             image = Image.open(io.BytesIO(by_name[f"c/{name}"]))
@@ -189,7 +189,7 @@ class ImageImport(unittest.TestCase):
             file.create_dataset("features", data=numpy.ones((20000, 64), "f4"), chunks=(20000, 64), compression="gzip", compression_opts=9)
         self.assertRegex(self.call("info", "small.h5"), r"features +64")
 
-    def test_what_leads_out_of_a_file_is_refused(self):
+    def test_references_to_other_files_are_refused(self):
         content = numpy.frombuffer(encoded(picture(30, 30), "JPEG"), numpy.uint8)
         with h5py.File(self.path("other.h5"), "w") as file:
             file["c/i"] = content

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The labeling page in a real browser: every kind of question by keyboard, mouse and touch; nothing lost, nothing twice.
+"""The labeling page in a real browser: every kind of question by keyboard, mouse and touch; each answer is recorded once.
 
-usage: label_browser_test.py PAL [test names]     (run by the python that has selenium; without it or chromium it says "skipped:")
+usage: label_browser_test.py PAL [test names]     (run by the python that has selenium; without it or chromium it prints "skipped:")
 PAL_KEEP_PICTURES=DIR keeps screenshots in DIR: three sizes, light and dark.
 """
 import csv
@@ -221,7 +221,7 @@ class LabelBrowser(RunCase):
         server.stop()
         self.assertEqual(self.said("unsent"), sent)
 
-    def test_what_is_open_above_a_card(self):
+    def test_dialogs_above_a_card(self):
         """Help and large pictures: keys are not the card's meanwhile."""
         server, b = self.start("above"), self.browsers["ann"]
         query = b.open(server.links["ann"])
@@ -313,7 +313,7 @@ class LabelBrowser(RunCase):
             if folder:
                 b.driver.save_screenshot(f"{folder}/{name}-{width}.png")
 
-    def test_z_enlarges_what_was_chosen_last(self):
+    def test_z_enlarges_the_tile_that_was_chosen_last(self):
         server, b = self.start("large"), self.browsers["ann"]
         query = b.open(server.links["ann"])
         while len(b.members()[1]) == 1:
@@ -336,7 +336,7 @@ class LabelBrowser(RunCase):
         self.assertEqual(enlarged(), members[2])
         server.stop()
 
-    def test_an_empty_page_says_why_and_rests(self):
+    def test_an_empty_page_shows_the_reason_and_asks_once_a_second(self):
         """No question can be chosen: the reason is on the page, and the page does not ask all the time."""
         server, b = self.start("why", "oracle.sampler=random", "oracle.budget=1", count=1), self.browsers["ann"]
         query = b.open(server.links["ann"])
@@ -366,7 +366,7 @@ class LabelBrowser(RunCase):
         b.keys("y" if len(b.members()[1]) == 1 else " ")
         b.next_card(query)
         b.settled()
-        time.sleep(3)   # the figures follow
+        time.sleep(3)   # the figures are updated later
         b.keys("p")
         b.wait("document.querySelector('.figures')")
         shown = b.js("return [document.getElementById('known').textContent, [...document.querySelectorAll('.figure')].map(f => [f.querySelector('span').textContent, +f.querySelector('b').textContent.replaceAll(',', '')])]")
@@ -384,7 +384,7 @@ class LabelBrowser(RunCase):
         self.picture(b, "board")
         server.stop()
 
-    def test_two_people_blind_to_each_other(self):
+    def test_two_people_do_not_see_each_other_s_answers(self):
         server = self.start("two", count=6, votes=2)
         sent, cards = {"ann": {}, "bob": {}}, {}
         for name, b in self.browsers.items():
@@ -526,7 +526,7 @@ def b_first(sent, query):
     return next(m for q, m in sent if q == query)
 
 
-# Text against what lies behind it, of everything on the screen that has text of its own: WCAG's ratio.
+# The contrast of each element with text of its own to its background, as WCAG defines it.
 CONTRAST = """
 const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
 const light = ([r, g, b]) => { const f = [r, g, b].map(v => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };

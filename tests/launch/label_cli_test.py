@@ -78,7 +78,7 @@ class LabelCli(RunCase):
         """A log, which others may read, holds no link; a preview of one (HEAD, GET) does not use it up."""
         with open(f"{self.folder}/two", "w") as f:
             f.write("ann owner\nbob\n")
-        os.makedirs(f"{self.folder}/links/inbox/odd\x1b]0;x\x07.jsonl")   # a folder, with a name that a terminal would obey
+        os.makedirs(f"{self.folder}/links/inbox/odd\x1b]0;x\x07.jsonl")   # a folder with control characters in its name
         server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "links", "--users", "two")
         try:
             self.assertEqual(os.stat(server.links_file).st_mode & 0o777, 0o600)
@@ -106,7 +106,7 @@ class LabelCli(RunCase):
         finally:
             server.stop()
 
-    def test_what_answers_are_used_for_is_said(self):
+    def test_the_use_of_answers_is_printed(self):
         server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "said")
         server.stop()
         self.assertIn("graph.kind=mixed gives weight to answers yes only", server.said)
@@ -115,7 +115,7 @@ class LabelCli(RunCase):
         self.assertIn("graph.kind=mixed gives weight to answers yes only", out)
         self.assertIn("9 in 1 round, 9 open", self.call("answers", "show", "templates"))
 
-    def test_label_studio_there_and_back(self):
+    def test_label_studio_export_and_import(self):
         """Questions as tasks with pictures and words; what Label Studio exports of them is read back."""
         self.call("train", "c.yaml", "train.steps=2", "--run-dir", "studio")
         words = ["label.question=Is this the same <patient>?", "label.instructions=Look at the teeth & ears."]
@@ -220,9 +220,9 @@ class LabelCli(RunCase):
         said = {(q, j): a for q, j, a in rows(f"{self.folder}/busy/ledger.sqlite", "select query, j, answer from answers")}
         gold = {key for key in sent if key[0] >= 2**40}
         self.assertGreater(len(gold), 0)
-        self.assertEqual(said, {key: sent[key] for key in sent if key not in gold}, "gold is the page's own")
+        self.assertEqual(said, {key: sent[key] for key in sent if key not in gold}, "gold questions belong to the page")
         used = rows(f"{self.folder}/busy/ledger.sqlite", "select count(*) from decisions")[0][0]
-        self.assertGreaterEqual(used, 18, "training took them in")
+        self.assertGreaterEqual(used, 18, "training used them")
 
     def test_between_rounds_and_by_itself(self):
         """On a config alone: the page asks round after round, within the budget, and pal train uses the answers."""

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The whole story: a run on Fashion-MNIST trains and asks, a person answers 200 grids in a browser, training continues.
+"""A run on Fashion-MNIST trains and asks, a person answers 200 grids in a browser, training continues.
 
-The graph grows, the next checkpoint is better on test images than the one that asked, and than the same run without the
-answers; the dashboard says so, labels.csv comes out, and the ledger holds what the browser sent.
+The graph gets the answers. The next checkpoint is better on test images than the one before the answers, and than the
+same run without them. The dashboard shows it, labels.csv is written, and the ledger holds what the browser sent.
 
-usage: label_story_test.py PAL     (run by the python that has selenium; without it, chromium or the data it says "skipped:")
+usage: label_story_test.py PAL     (run by the python that has selenium; without it, chromium or the data it prints "skipped:")
 """
 import csv
 import gzip
@@ -108,7 +108,7 @@ def main():
         labels = make_set(folder)
         with open(f"{folder}/c.yaml", "w") as f:
             f.write(CONFIG)
-        out = pal(folder, "train", "c.yaml", "--run-dir", "run", code=75)   # it asks, and leaves
+        out = pal(folder, "train", "c.yaml", "--run-dir", "run", code=75)   # it asks, and ends with exit code 75
         assert "questions wait for answers" in out, out
         _, right_before = made_labels(folder, labels)
         asked = rows(f"{folder}/run/ledger.sqlite", "select count(*) from queries")[0][0]

@@ -88,7 +88,7 @@ class Oracle(unittest.TestCase):
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
         self.assertIn("captcha", out)
         self.assertIn("below random", out)
-        # Figures in % in the table and in the plots; what the figures are worth and what the lines knew before.
+        # Percent in the table and in the plots; the uncertainty of the figures, and the labels known at the start.
         self.assertRegex(out, r"(?m)^test error in %, mean")
         self.assertRegex(out, r"(?m)^captcha +120 .* \d,\d\d\d +0\.0 % ")   # relations known: thousands with a comma
         self.assertIn("200 test samples: the choice of them alone moves a linear figure by ± ", out)
@@ -108,7 +108,7 @@ class Oracle(unittest.TestCase):
         self.assertIn("5 of 6 runs are complete already", out)
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
         self.assertEqual(strip(before), strip(self.text("compare.csv")))
-        # Another setting, another result: nothing old is taken for it.
+        # With another setting no earlier result is used.
         self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1", "compare.noise=[0.3]", "oracle.annotators=3", "oracle.votes=3"))
         self.assertIn("linear probe against cost", self.text("compare.svg"))   # three votes cost 3
         self.assertTrue(any(r["line"] == "captcha" and int(r["alike_wrong"]) > 20 for r in self.rows("compare")), "wrong answers are seen in the graph")
@@ -126,7 +126,7 @@ class Oracle(unittest.TestCase):
         out = pal("train", self.config, "--run-dir", f"{self.folder}/bad", "train.steps=30", "optim.lr=0.01", f"data.train={self.folder}/none.npy", code=3)
         self.assertIn("none.npy", out)
 
-    def test_one_step_of_deduction_teaches_more_than_none(self):
+    def test_one_step_of_deduction_is_better_than_none(self):
         """A tenth of the answers is wrong; the projector is trained, and its neighbors are looked at, two seeds."""
         noisy_corners(self.folder, "train", 600, 1)
         noisy_corners(self.folder, "test", 400, 2)
@@ -141,7 +141,7 @@ class Oracle(unittest.TestCase):
                     top1[deduction] += json.load(file)["results"][0]["top1"] / 2
         self.assertGreater(top1["once"], top1["off"] + 0.04, top1)
 
-    def test_says_what_is_wrong(self):
+    def test_bad_input(self):
         for settings, word, code in [(["compare.lines=[{oracle.sampler: captcha}]"], "name", 2),
                                      (["compare.lines=[{name: a, oracle.sampler: riddle}]"], "line a of compare.lines: oracle.sampler is riddle", 2),
                                      (["compare.lines=[{name: a}, {name: a}]"], "one name", 2),
@@ -159,7 +159,7 @@ class Oracle(unittest.TestCase):
                 "{name: uncertainty, oracle.sampler: uncertainty}, {name: all, oracle.sampler: ssl, graph.labeled_fraction: 1}]"
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", f"data.train={self.folder}/fashion.h5", f"data.test={self.folder}/fashion-test.h5",
                   "data.limit=8000", "compare.pca=40", "compare.width=10", "oracle.budget=600", "oracle.questions_per_round=60", "oracle.pool=2000", f"compare.lines={lines}")
-        # 600 questions and two seeds move the probe by its noise alone; what they tell of the graph is no matter of chance.
+        # With 600 questions and two seeds the probe differs by noise only; the graphs differ by more than noise.
         last = {r["line"]: r for r in self.rows("summary")}
         known = {name: float(r["known"]) for name, r in last.items()}
         self.assertGreater(known["captcha"], 3 * known["random"], out)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files of one's own, from the outside: their sizes, shards, columns, names, groups, test split, and odd files.
+"""Image files of a user, from the outside: sizes, shards, columns, names, groups, test split, and odd files.
 
 usage: photos_test.py PAL [test names]     (standard library only)
 """

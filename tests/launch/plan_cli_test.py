@@ -63,7 +63,7 @@ class Plan(unittest.TestCase):
         self.assertIn("gpus_per_node", self.pal("plan", config, "--cluster", "bad.yaml", code=2))
         self.assertIn("at least 4096", self.pal("bench", "comm", "--most-bytes", "64", code=2))
 
-    def test_check_needs_no_data_and_makes_nothing(self):
+    def test_check_needs_no_data_and_writes_nothing(self):
         for config, small in (("quickstart.yaml", []), ("cifar10-vicreg.yaml", ["model.projector=[32]"])):
             out = self.pal("train", f"{CONFIGS}/{config}", *small, "data.train=nowhere.h5", "--np", "4", "--check")
             for word in ("not available", "memory per rank", "sent per step", "learning rate", "nothing was trained"):
@@ -71,7 +71,7 @@ class Plan(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder), [])
         self.assertIn("optim.base_lr", self.pal("train", f"{CONFIGS}/cifar10-vicreg.yaml", "optim.base_l=3", "--check", code=2))
 
-    def test_check_says_what_plan_says(self):
+    def test_check_and_plan_agree(self):
         config = [f"{CONFIGS}/quickstart.yaml", "data.train=nowhere.h5"]
         out = self.pal("train", *config, "--np", "4", "--check")
         self.pal("plan", *config, "--cluster", "local", "--gpus", "4", "--json", "p.json")

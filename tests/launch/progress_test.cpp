@@ -47,7 +47,7 @@ std::string written(int fd, int reader, const std::function<void()>& body) {
   std::string out;
   char buffer[4096];
   pollfd ready{reader, POLLIN, 0};
-  while (poll(&ready, 1, 100) > 0) {  // a terminal hands its lines out one by one
+  while (poll(&ready, 1, 100) > 0) {  // a terminal delivers one line per read
     const ssize_t n = read(reader, buffer, sizeof buffer);
     if (n <= 0) break;
     out.append(buffer, static_cast<size_t>(n));
@@ -106,7 +106,7 @@ TEST_F(ProgressOutput, TerminalGetsOneLineThatIsRedrawn) {
   EXPECT_EQ(out.find("0 %  not"), std::string::npos) << out;
 }
 
-TEST_F(ProgressOutput, ARankHasABarOnlyWhenItsStarterSaysSo) {
+TEST_F(ProgressOutput, ARankHasABarOnlyWhenItsStarterAsksForOne) {
   setenv("OMPI_COMM_WORLD_RANK", "0", 1);
   EXPECT_EQ(on_terminal([] { count_to(2, 60); }).find('\x1b'), std::string::npos);
   setenv("PAL_TERMINAL", "120", 1);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """pal report in a real browser: every plot is drawn, every picture shown, nothing is fetched, at two widths and in print.
 
-usage: report_browser_test.py PAL     (run by the python that has selenium; without it or chromium it says "skipped:")
+usage: report_browser_test.py PAL     (run by the python that has selenium; without it or chromium it prints "skipped:")
 """
 import base64
 import json

@@ -6,14 +6,14 @@
 namespace pal::launch {
 namespace {
 
-TEST(Table, NumbersToTheRight) {
+TEST(Table, NumbersAreRightAligned) {
   EXPECT_EQ(format_table({{"graph", "top-1", "n"}, {"ssl", "81.2", "5"}, {"supervised", "9.75", "-"}}),
             "graph       top-1  n\n"
             "ssl          81.2  5\n"
             "supervised   9.75  -\n");
 }
 
-TEST(Table, OneWordMakesAColumnText) { EXPECT_EQ(format_table({{"v"}, {"10"}, {"none"}, {"1"}}), "v\n10\nnone\n1\n"); }
+TEST(Table, AColumnWithAWordIsText) { EXPECT_EQ(format_table({{"v"}, {"10"}, {"none"}, {"1"}}), "v\n10\nnone\n1\n"); }
 
 TEST(Table, CountsCharactersNotBytes) {
   EXPECT_EQ(format_table({{"a", "b"}, {"é→x", "y"}, {"long", "z"}}), "a     b\né→x   y\nlong  z\n");

@@ -146,7 +146,7 @@ class TorchOps(unittest.TestCase):
         listed = GraphLoss("sampled_vic2")(z, repelled=repelled, repelled_probability=torch.tensor([0.5, 1.0, 0.5]), views_weight=0.0)
         self.assertAlmostEqual(listed.item(), (4 * (z[0] @ z[7]) ** 2 + (z[3] @ z[3]) ** 2).item() / 144, places=12)
 
-    def test_bad_input_is_a_sentence(self):
+    def test_bad_input_gives_a_sentence(self):
         z = rows(6, 3, torch.float32)
         for words, call in [("sample", lambda: GraphLoss("vic2")(z, pairs=torch.tensor([[0, 6]]))),
                             ("twice", lambda: GraphLoss("vic2")(z, pairs=torch.tensor([[0, 1], [0, 1]]), weights=torch.tensor([1.0, 2.0]))),
@@ -175,7 +175,7 @@ class TorchOps(unittest.TestCase):
                 pairs, weights = read_pairs(file.name)
                 self.assertEqual((pairs.tolist(), weights.tolist()), ([[0, 1], [2, 3]], expected))
 
-    def test_a_library_that_is_not_there_or_does_not_fit_is_a_sentence(self):
+    def test_a_missing_or_unfit_library_gives_a_sentence(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(f"{folder}/launch/python")
             shutil.copy(f"{SOURCE}/launch/python/pal_losses.py", f"{folder}/launch/python")

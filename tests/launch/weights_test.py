@@ -242,7 +242,7 @@ class Weights(unittest.TestCase):
         for side in ("peer", "ours"):
             self.assertGreater(table[side][0]["linear"], 0.5)
             self.assertGreater(table[side][0]["seconds"], 0)
-        for method in ("linear", "knn"):   # the same net and the same judge; a sample or two may fall to either side
+        for method in ("linear", "knn"):   # the same network and the same probe; one or two samples may be classified differently
             self.assertLessEqual(abs(table["ours"][0]["here"][method] - table["ours"][0][method]), 2.1 / 300)
         again = compare("--steps", "6", "--runs", out)   # what is there is not made again
         self.assertNotIn("step 6 of 6", again)

@@ -2,10 +2,12 @@
 """newcomer_test: a new loss and a new sampler touch the files that CONTRIBUTING.md lists, and no others; then they work.
 
     newcomer_test.py ROOT BUILD WORK     BUILD: a built tree, whose choices (LibTorch, CUDA) and compiler cache are used
+    newcomer_test.py --files ROOT        builds nothing: whether the patches apply, touch these files, and all files exist
 
 Applies loss.patch and sampler.patch of this folder to a copy of the sources, compares the files of each patch with the list
 in CONTRIBUTING.md, builds `pal` and `core_test` in the copy, runs the patches' own tests, and trains with both.
 """
+import glob
 import json
 import os
 import re
@@ -25,6 +27,40 @@ def listed_files(contributing, kind, name):
         raise SystemExit(f"CONTRIBUTING.md has no entry for a {kind}")
     paths = re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.(?:cpp|h|def|txt|py))`", entry.group(1))
     return {re.sub(r"/x(?=[._])", f"/{name}", path) for path in paths}
+
+
+def missing_files(contributing, root):
+    """Files of the section "To add something, touch these files" that do not exist. A name without a folder is in the
+    folder of the name before it; names with x or x_ are the new files."""
+    section = contributing[contributing.index("## To add something"):contributing.index("### A loss, step by step")]
+    missing = []
+    for entry in re.split(r"^- (?=\*\*)", section, flags=re.M)[1:]:
+        folder = "."
+        for name in re.findall(r"`([\w./*-]+(?:\.(?:cpp|h|cu|def|txt|py|js|md|\*)|/))`|(`CMakeLists.txt`)", entry):
+            name = name[0] or name[1].strip("`")
+            if "/" in name:
+                folder = os.path.dirname(name)
+            path = name if "/" in name or os.path.exists(f"{root}/{name}") else f"{folder}/{name}"
+            if not re.search(r"(?:^|[/_])x[._]", path) and not glob.glob(f"{root}/{path}"):
+                missing.append(path)
+    return missing
+
+
+def check_files(root):
+    """What can be seen without a build. Returns sentences about what is wrong."""
+    with open(f"{root}/CONTRIBUTING.md", encoding="utf-8") as file:
+        contributing = file.read()
+    wrong = [f"CONTRIBUTING.md names {path}, which does not exist" for path in missing_files(contributing, root)]
+    for kind, name in TOYS.items():
+        patch = f"{HERE}/{kind}.patch"
+        wanted, touched = listed_files(contributing, kind, name), patched_files(patch)
+        if wanted != touched:
+            wrong.append(f"a new {kind}: CONTRIBUTING.md lists {sorted(wanted)}, but the patch touches {sorted(touched)}")
+        tried = subprocess.run(["patch", "-p1", "--dry-run", "--fuzz=0", "-i", patch], cwd=root, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+        if tried.returncode:
+            wrong.append(f"{kind}.patch does not apply to these sources: {tried.stdout}")
+    return wrong
 
 
 def patched_files(patch):
@@ -60,17 +96,16 @@ def run(*command, cwd, **environment):
 
 
 def main(root, build, work):
+    if root == "--files":
+        wrong = check_files(os.path.realpath(build))
+        print("\n".join(wrong) or "the patches apply, and touch the files that CONTRIBUTING.md lists")
+        return 1 if wrong else 0
     root, build, tree = os.path.realpath(root), os.path.realpath(build), f"{os.path.realpath(work)}/tree"
-    with open(f"{root}/CONTRIBUTING.md", encoding="utf-8") as file:
-        contributing = file.read()
+    if wrong := check_files(root):
+        raise SystemExit("\n".join(wrong))
     copy_sources(root, tree)
-    for kind, name in TOYS.items():
-        patch = f"{HERE}/{kind}.patch"
-        wanted, touched = listed_files(contributing, kind, name), patched_files(patch)
-        if wanted != touched:
-            raise SystemExit(f"a new {kind}: CONTRIBUTING.md lists {sorted(wanted)}, but the patch touches {sorted(touched)}")
-        run("patch", "-p1", "--no-backup-if-mismatch", "-i", patch, cwd=tree)
-        print(f"a new {kind} touches the {len(wanted)} files of CONTRIBUTING.md", flush=True)
+    for kind in TOYS:
+        run("patch", "-p1", "--no-backup-if-mismatch", "-i", f"{HERE}/{kind}.patch", cwd=tree)
     ccache = {"CCACHE_BASEDIR": tree, "CCACHE_NOHASHDIR": "1"}
     run("cmake", "-G", "Ninja", "-S", ".", "-B", "build", "-DPAL_TESTS=ON", *choices(root, build, tree), cwd=tree, **ccache)
     run("cmake", "--build", "build", "--target", "pal", "core_test", cwd=tree, **ccache)
@@ -105,4 +140,4 @@ def train(pal, tree):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:4]))
+    sys.exit(main(*(sys.argv[1:4] + [""])[:3]))

@@ -3,7 +3,7 @@
 // Device memory lies in a memfd. The program and the kernels name a byte by an address where nothing is mapped for
 // access; the stand-ins find the same byte at a constant distance from it. Host code that follows a device pointer gets
 // SIGSEGV, as on a machine with a GPU, and describe_host_access() can name the mistake. An address is never used
-// twice, so that a late access always meets memory that is gone.
+// twice, so that a late access always reaches freed memory.
 // Thread: callers serialize; at() may be called by any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// block: which warp runs when, barriers, and what a fault says about its place.
+// block: the order of warps, barriers, and the place of a fault.
 #include "tests/simgpu/block.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kWarpTurn = 20'000;  // long: a warp's registers stay in the cache
 constexpr int64_t kGroupTurn = 4'000;  // longer than most branches, so that groups meet again where they should
 constexpr size_t kRegisterAlignment = 64;
-constexpr size_t kDynamicAlignment = 128;  // of extern shared memory, whatever it asks for
+constexpr size_t kDynamicAlignment = 128;  // of extern shared memory, whatever alignment it requests
 
 size_t align_up(size_t value, size_t align) { return (value + align - 1) / align * align; }
 
@@ -200,7 +200,7 @@ void Block::stuck() {
                     std::to_string(live - at_barrier) + " wait elsewhere",
                 place(program().code[barrier_group->pc], barrier_warp->thread(std::countr_zero(barrier_group->mask))));
   }
-  throw Fault(FaultKind::inactive_lane, "lanes wait at a .sync for lanes that never come",
+  throw Fault(FaultKind::inactive_lane, "lanes wait at a .sync for lanes that never arrive",
               place(program().code[any_group->pc], any_warp->thread(std::countr_zero(any_group->mask))));
 }
 

@@ -38,7 +38,7 @@ class Block {
   // Whether [begin, end) lies in one allocation that passed before, so that the table need not be asked again.
   bool known(uintptr_t begin, uintptr_t end, Access access) const;
   void learn(uintptr_t address, Access access);
-  // How long a group of lanes runs before the others of its warp have a turn.
+  // How many instructions a group of lanes runs before the other groups of its warp.
   int64_t group_turn();
   // Lanes reach a barrier; those of bar.arrive do not wait.
   void arrive(Warp& warp, const Instruction& in, uint32_t mask);

@@ -42,7 +42,7 @@ void Decoder::decode(const ptx::Function& kernel) {
     frames_[0].scopes[0].symbols[std::string(p.name)] = {ptx::Variable::Space::param, offset, false};
   }
   body(kernel);
-  emit(nullptr, {}).flow = Flow::exit;  // who falls off the end
+  emit(nullptr, {}).flow = Flow::exit;  // a kernel without ret at its end
   kernel_.max_threads = kernel.max_threads;
   kernel_.registers = static_cast<int>(program_.register_bytes / 128);
 }

@@ -1,4 +1,4 @@
-// fatbin: PTX is found among other entries; what cannot be used is refused with what to do.
+// fatbin: PTX is found among other entries; an unusable file is refused with a sentence about what to do.
 #include "tests/simgpu/runtime/fatbin.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// fault: one paragraph for people.
+// fault: the text of a fault, one paragraph.
 #include "tests/simgpu/fault.h"
 
 #include <sstream>

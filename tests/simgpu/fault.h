@@ -1,4 +1,4 @@
-// fault: what a kernel did wrong, and where.
+// fault: an error of a kernel, and its place.
 #pragma once
 
 #include <cstdint>

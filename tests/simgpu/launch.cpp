@@ -1,7 +1,7 @@
-// launch: refuses what the device would refuse, then runs the blocks in order.
+// launch: refuses a launch that a device would refuse, then runs the blocks in order.
 //
-// In order and to the end, because an algorithm that waits for an earlier block (a look-back scan) then always finds
-// its answer; one that waits for a later block runs into the instruction limit.
+// Blocks run in order and to the end. An algorithm that waits for an earlier block (a look-back scan) then always finds
+// its result; one that waits for a later block exceeds the instruction limit.
 #include "tests/simgpu/launch.h"
 
 #include "tests/simgpu/block.h"

@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// Of the device that is played: attributes and occupancy answer with these too.
+// Limits of the simulated device; attributes and occupancy report the same.
 inline constexpr int kMaxThreadsPerBlock = 1024;
 inline constexpr size_t kMaxStaticShared = 48 * 1024;
 inline constexpr size_t kMaxShared = 99 * 1024;  // static + dynamic, when the kernel asked for it
@@ -29,7 +29,7 @@ struct LaunchStats {
   uint64_t warp_instructions = 0;
 };
 
-// Throws Fault(bad_launch) for what no device takes.
+// Throws Fault(bad_launch) for a launch that no device accepts.
 void check_shape(const Kernel& kernel, const LaunchShape& shape);
 
 // `arguments`: the kernel's parameter block of Kernel::parameter_bytes, each parameter at its offset; copied.

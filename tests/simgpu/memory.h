@@ -1,10 +1,10 @@
-// memory: the device's global memory: which addresses exist, which did, what fresh bytes look like.
+// memory: the device's global memory: allocated addresses, freed addresses, the content of fresh bytes.
 //
 // The CUDA runtime around it keeps device memory in an arena that the host cannot touch (arena.h); host() is where the
 // stand-in itself finds a byte. In unit tests a device address is its host address. Fresh bytes are kFresh: NaN in
-// every float type and -1 in every integer, so that what was never written is seen. Freed blocks become kFreed and stay
-// mapped for a while, so that a late access can be named. Shared and local memory are not here: they live in windows of
-// the address space that the host does not use (window.h).
+// every float type and -1 in every integer, so that a read of bytes that were never written is visible. Freed blocks
+// become kFreed and stay mapped for a while, so that a late access can be named. Shared and local memory are not here:
+// they live in windows of the address space that the host does not use (window.h).
 // Thread: callers serialize.
 #pragma once
 

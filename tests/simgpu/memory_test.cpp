@@ -1,4 +1,4 @@
-// Loads and stores in every space, what memory refuses, atomics.
+// memory: loads and stores in every space, refused accesses, atomics.
 #include "tests/simgpu/op_test.h"
 
 namespace simgpu {
@@ -85,7 +85,7 @@ FaultKind fault_of_access(const std::string& instruction, const void* p, Memory&
       [&] { run_kernel(memory, kernel_text(1, std::string(kBegin) + instruction), threads(1), {address(p)}); });
 }
 
-TEST(SimgpuMemory, RefusesWhatIsNotAllocated) {
+TEST(SimgpuMemory, RefusesAccessOutsideOfAllocations) {
   Memory memory;
   auto* data = static_cast<std::byte*>(memory.allocate(10));
   EXPECT_EQ(fault_of_access("ld.global.u8 %r1, [%rd0+10];", data, memory), FaultKind::illegal_address);
@@ -129,7 +129,7 @@ TEST(SimgpuMemory, RefusesMisalignedAccess) {
             FaultKind::misaligned_address);
 }
 
-TEST(SimgpuMemory, RefusesSharedMemoryThatNobodyWrote) {
+TEST(SimgpuMemory, RefusesReadsOfUninitializedSharedMemory) {
   Memory memory;
   void* data = memory.allocate(64);
   EXPECT_EQ(
@@ -229,7 +229,7 @@ TEST(SimgpuAtomic, EveryOperation) {
   EXPECT_EQ(after_atomic<uint32_t>("atom.relaxed.gpu.global.add.u32 %r1, [%rd0], 1;", 0), 64u);
 }
 
-TEST(SimgpuAtomic, GivesWhatWasThere) {
+TEST(SimgpuAtomic, ReturnsTheOldValue) {
   Memory memory;
   auto* data = static_cast<uint32_t*>(memory.allocate(65 * 4));
   data[0] = 0;

@@ -33,7 +33,7 @@ TEST(SimgpuModule, RefusesOpcodesAndModifiersByName) {
   EXPECT_NE(refusal("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 %r0, %r1;"), "taken");
 }
 
-TEST(SimgpuModule, RefusesNamesItDoesNotKnow) {
+TEST(SimgpuModule, RefusesUnknownNames) {
   EXPECT_EQ(refusal("add.u32 %r0, %r1, %r9;"), "unknown name %r9");  // %r<9> ends at %r8
   EXPECT_EQ(refusal("mov.u32 %r0, %tid.w;"), "unknown name %tid.w");
   EXPECT_EQ(refusal("add.u64 %rd0, %rd1, %r1;"), "a 32-bit register where 64 bits are expected: %r1");
@@ -76,13 +76,13 @@ TEST(SimgpuModule, VariablesAndTheirInitialValues) {
   EXPECT_EQ(static_cast<uint32_t*>(module.variable("numbers")->address)[2], 0u);
   EXPECT_EQ(*static_cast<double*>(module.variable("real")->address), 1.5);
   EXPECT_EQ(*static_cast<uint32_t*>(module.variable("zero")->address), 0u);
-  EXPECT_EQ(module.variable("nobody"), nullptr);
+  EXPECT_EQ(module.variable("absent"), nullptr);
   EXPECT_EQ(module.target(), 90);
   EXPECT_EQ(module.ptx_version(), 90);
   EXPECT_EQ(run(text, 1)[0], 0x107u);
 }
 
-TEST(SimgpuModule, KernelsKnowTheirParametersAndMemory) {
+TEST(SimgpuModule, ReadsParametersAndMemoryOfKernels) {
   Memory memory;
   const Module module(
       ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry two(.param .u32 a, .param .u64 b, .param .align "

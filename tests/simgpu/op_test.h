@@ -193,7 +193,7 @@ void check_op(const std::string& instruction, const F& reference) {
   check_cases<R, A...>(instruction, cases_of<A...>(), reference);
 }
 
-// The kind of the fault that this throws; fails the test if it throws none.
+// The kind of the fault that the call throws; fails the test if it throws none.
 template <class F>
 FaultKind fault_of(const F& f) {
   try {

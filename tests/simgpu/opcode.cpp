@@ -1,4 +1,4 @@
-// opcode: splits `ld.global.v4.f32` and keeps account of the modifiers that were honored.
+// opcode: splits `ld.global.v4.f32` and records which modifiers were implemented.
 #include <algorithm>
 
 #include "tests/simgpu/decoder.h"

@@ -1,4 +1,4 @@
-// ops_functions: the approximations of the special function unit, here as good as the host's libm.
+// ops_functions: the approximations of the special function unit, here with the accuracy of the host's libm.
 #include <cmath>
 
 #include "tests/simgpu/decoder.h"

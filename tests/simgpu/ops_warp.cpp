@@ -1,4 +1,4 @@
-// ops_warp: what lanes of a warp do together: shuffles, votes, matches, reductions.
+// ops_warp: operations between the lanes of a warp: shuffles, votes, matches, reductions.
 //
 // The scheduler calls these handlers when all lanes that a lane's member mask names are there (Flow::warp_sync).
 #include <algorithm>

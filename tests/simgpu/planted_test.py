@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""planted_test: every planted bug is found, at its line and in the right words; every clean twin passes.
+"""planted_test: every planted bug is found, with its line and the right message; every correct twin passes.
 
     planted_test.py PROGRAM FOLDER_OF_THE_STAND_IN FOLDER_OF_THE_SOURCES
 """

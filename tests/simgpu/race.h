@@ -1,9 +1,10 @@
 // race: finds two threads of a block that touch the same byte of shared memory, at least one of them writing, with
 // nothing that orders them.
 //
-// What orders: between warps a block barrier; between lanes of a warp that or a bar.warp.sync that names both. Shuffles
-// and votes do not. Two strong accesses (atomics, volatile, relaxed) never race, and writing the value that is already
-// there is let pass. Each byte remembers its last writer and its readers since the last block barrier.
+// Accesses are ordered between warps by a block barrier; between lanes of a warp that or a bar.warp.sync that names
+// both. Shuffles and votes do not. Two strong accesses (atomics, volatile, relaxed) never race, and writing the value
+// that is already there is not reported. Each byte remembers its last writer and its readers since the last block
+// barrier.
 #pragma once
 
 #include <cstddef>

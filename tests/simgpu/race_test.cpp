@@ -1,4 +1,4 @@
-// The race detector: what it must find, and what it must let pass.
+// race: races that must be found, and correct kernels that must pass.
 #include "tests/simgpu/op_test.h"
 
 namespace simgpu {
@@ -88,7 +88,7 @@ TEST(SimgpuRace, ReadersOfSeveralWarpsAreAllRemembered) {
 
 TEST(SimgpuRace, OnlyWhenAskedFor) { run("st.shared.u32 [s], %r0;", 64, RaceMode::off); }
 
-TEST(SimgpuRace, SaysWhoAndWhere) {
+TEST(SimgpuRace, NamesTheThreadsAndThePlace) {
   try {
     run(kFarNeighbor + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64);
     FAIL() << "no race was found";

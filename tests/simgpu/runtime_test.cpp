@@ -1,5 +1,5 @@
-// runtime: the interface from the outside: memory, copies, streams, events, errors. Run with streams now and late: what
-// is ordered gives the same in both; what is not ordered differs.
+// runtime: the interface from the outside: memory, copies, streams, events, errors. Run with streams now and late:
+// ordered work gives the same results in both modes, unordered work does not.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ class Runtime : public testing::Test {
 
 TEST_F(Runtime, FreshMemoryIsNotZero) { EXPECT_EQ(read(), std::vector<unsigned char>(kBytes, 0xff)); }
 
-TEST_F(Runtime, CopiesAndFillsThere) {
+TEST_F(Runtime, CopiesAndFillsDeviceMemory) {
   std::vector<unsigned char> host(kBytes);
   for (size_t i = 0; i < kBytes; ++i) host[i] = static_cast<unsigned char>(i);
   EXPECT_EQ(cudaMemcpy(device_, host.data(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
@@ -151,7 +151,7 @@ TEST_F(Runtime, TheHostCannotTouchDeviceMemory) {
   *static_cast<volatile char*>(pinned_) = 1;
 }
 
-TEST(Interface, QuestionsWithoutADevicesWorkAnswerAfterALostDevice) {
+TEST(Interface, CallsWithoutDeviceWorkSucceedAfterALostDevice) {
   EXPECT_EXIT(
       {
         Device::get().fail(cudaErrorECCUncorrectable);
@@ -165,7 +165,7 @@ TEST(Interface, QuestionsWithoutADevicesWorkAnswerAfterALostDevice) {
 }
 
 // A process that computes on device 1 and has a thread that never chose: it would create a context on device 0.
-TEST(Interface, AThreadThatChoseNoDeviceIsFound) {
+TEST(Interface, AThreadWithoutADeviceIsReported) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that has no context yet
   EXPECT_EXIT(
       {

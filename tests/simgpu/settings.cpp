@@ -1,4 +1,4 @@
-// settings: read strictly, because a misspelt mode would silently test less.
+// settings: read strictly, because a misspelled mode would silently test less.
 #include "tests/simgpu/settings.h"
 
 #include <cstdlib>

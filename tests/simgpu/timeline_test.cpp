@@ -1,4 +1,4 @@
-// timeline: late work is done when it is waited for and not before, with what must precede it and nothing else.
+// timeline: late work runs when it is waited for and not before, together with the work that must precede it.
 #include "tests/simgpu/runtime/timeline.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ struct Log {
   bool before(char a, char b) const { return text.find(a) < text.find(b); }
 };
 
-TEST(Timeline, NowIsAtOnce) {
+TEST(Timeline, ModeNowRunsAtOnce) {
   Timeline timeline(StreamMode::now, 0);
   Log log;
   timeline.add(timeline.default_stream(), log.write('a'));
@@ -38,7 +38,7 @@ TEST(Timeline, LateWaitsAndKeepsTheOrderOfAStream) {
   EXPECT_EQ(log.text, "abc");
 }
 
-TEST(Timeline, StreamsDoNotWaitForEachOtherUnlessTold) {
+TEST(Timeline, StreamsDoNotWaitForEachOtherWithoutAnEvent) {
   Timeline timeline(StreamMode::late, 0);
   Stream &one = timeline.create(StreamKind::non_blocking), &two = timeline.create(StreamKind::non_blocking);
   Log log;
@@ -54,7 +54,7 @@ TEST(Timeline, StreamsDoNotWaitForEachOtherUnlessTold) {
   EXPECT_EQ(log.text, "baec");
 }
 
-// The legacy default stream waits for the blocking streams, and they for it; non-blocking ones stand apart.
+// The legacy default stream waits for the blocking streams, and they for it; non-blocking ones do not.
 TEST(Timeline, DefaultStream) {
   Timeline timeline(StreamMode::late, 0);
   Stream &blocking = timeline.create(StreamKind::blocking), &free = timeline.create(StreamKind::non_blocking);
@@ -107,7 +107,7 @@ TEST(Timeline, PredecessorsInAnOrderOfTheSeed) {
     Log log;
     timeline.add(user, log.write('u'));
     const WorkRef sent = timeline.add(channel, log.write('c'));
-    timeline.order(user, sent);  // the user waits for the channel, but the channel never waited for the user
+    timeline.order(user, sent);  // the user stream waits for the channel stream, but not the other way around
     timeline.finish(timeline.add(user, log.write('e')));
     seen.push_back(log.text);
   }
@@ -116,8 +116,8 @@ TEST(Timeline, PredecessorsInAnOrderOfTheSeed) {
   EXPECT_EQ(std::count(seen.begin(), seen.end(), "uce") + std::count(seen.begin(), seen.end(), "cue"), 20);
 }
 
-// Work that waits for another process does not keep the other streams from going on: that process may wait for them.
-TEST(Timeline, OtherStreamsGoOnWhileWorkWaitsElsewhere) {
+// Work that waits for another process does not block the other streams: that process may wait for them.
+TEST(Timeline, OtherStreamsContinueWhileWorkWaits) {
   Timeline timeline(StreamMode::late, 0);
   Stream &one = timeline.create(StreamKind::non_blocking), &two = timeline.create(StreamKind::non_blocking);
   bool released = false;

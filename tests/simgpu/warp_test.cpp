@@ -1,4 +1,4 @@
-// What lanes and warps do together: shuffles, votes, matches, barriers, divergence.
+// warp: operations between lanes and warps: shuffles, votes, matches, barriers, divergence.
 #include "tests/simgpu/op_test.h"
 
 namespace simgpu {
@@ -9,7 +9,7 @@ constexpr const char* kBegin =
     "1;\nsetp.eq.u32 odd, %r8, 1;\n";
 constexpr const char* kEnd = "\nld.param.u64 %rd0, [p0];\nmad.wide.u32 %rd1, %r0, 4, %rd0;\nst.global.u32 [%rd1], %r1;";
 
-// What each thread leaves in %r1.
+// The value of %r1 in each thread.
 std::vector<uint32_t> run_block(const std::string& body, uint32_t threads = 32, const Settings& settings = {}) {
   Memory memory;
   auto* data = static_cast<uint32_t*>(memory.allocate(threads * 4));
@@ -55,7 +55,7 @@ TEST(SimgpuWarp, ShufflesOfPartsOfAWarp) {
   for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(result[lane], lane % 16 == 15 ? lane : lane + 1);
 }
 
-TEST(SimgpuWarp, AShuffleFromALaneThatIsNotThereIsAFault) {
+TEST(SimgpuWarp, AShuffleFromAMissingLaneIsAFault) {
   EXPECT_EQ(fault_of([] { run_block("shfl.sync.down.b32 %r1, %r0, 1, 31, 0xffffffff;", 20); }),
             FaultKind::inactive_lane);
   EXPECT_EQ(fault_of([] { run_block("mov.u32 %r1, 0;\n@odd shfl.sync.bfly.b32 %r1, %r0, 1, 31, 0xaaaaaaaa;"); }),
@@ -66,7 +66,7 @@ TEST(SimgpuWarp, AShuffleFromALaneThatIsNotThereIsAFault) {
             FaultKind::inactive_lane);  // reads an exited lane
 }
 
-TEST(SimgpuWarp, LanesThatWaitForLanesElsewhereAreAFault) {
+TEST(SimgpuWarp, LanesThatWaitForOtherPathsAreAFault) {
   const std::string shuffle = "shfl.sync.bfly.b32 %r1, %r0, 2, 31, 0xffffffff;\n";
   EXPECT_EQ(fault_of([&] { run_block("@odd " + shuffle + "@!odd " + shuffle); }), FaultKind::inactive_lane);
   // Lanes that have exited are not waited for.
@@ -118,7 +118,7 @@ TEST(SimgpuWarp, Reductions) {
   EXPECT_EQ(run_block("elect.sync %r1|p, 0xffffffff;\n@p add.u32 %r1, %r1, 100;")[0], 100u);
 }
 
-TEST(SimgpuWarp, BranchesMeetAgain) {
+TEST(SimgpuWarp, BranchesReconverge) {
   // A loop of a different length for each lane, then a vote in which all take part without being asked to.
   const auto result = run_block(
       "mov.u32 %r1, 0;\nmov.u32 %r2, 0;\nLOOP:\nsetp.ge.u32 p, %r2, %r0;\n@p bra DONE;\nadd.u32 %r1, %r1, "
@@ -212,7 +212,7 @@ TEST(SimgpuBlock, SpecialRegistersOfThreeDimensions) {
   for (uint32_t i = 0; i < 2 * 3 * 2 * 24; ++i) EXPECT_EQ(data[i], i);
 }
 
-TEST(SimgpuBlock, LaunchesThatNoDeviceTakes) {
+TEST(SimgpuBlock, LaunchesThatNoDeviceAccepts) {
   Memory memory;
   const auto launch_with = [&](Dim3 grid, Dim3 block, size_t shared) {
     LaunchShape shape{grid, block, shared};

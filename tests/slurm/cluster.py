@@ -1,6 +1,6 @@
 """cluster: a real two-node SLURM on this machine, of its own: its own folder, ports, key and munge socket.
 
-A requeued job waits until its credential has expired (two minutes by default): here five seconds. It never touches a SLURM or munge that is already here. `with Cluster() as c: c.run("sinfo")`; torn down always.
+A requeued job waits until its credential has expired (two minutes by default): here five seconds. It never touches a SLURM or munge that is already here. `with Cluster() as c: c.run("sinfo")`; it is always shut down.
 """
 import getpass
 import os

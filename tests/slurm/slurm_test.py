@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """pal submit on a real two-node SLURM: submit, signal, requeue, finish; an array; a chain; a rank killed; bad input.
 
-usage: slurm_test.py PAL [test names: Slurm, TimeLimit, Slurm.test_array ...]     (standard library only; needs slurm-wlm, munge and root, else it says so and skips)
+usage: slurm_test.py PAL [test names: Slurm, TimeLimit, Slurm.test_array ...]     (standard library only; needs slurm-wlm, munge and root, else it is skipped)
 """
 import glob
 import os
@@ -31,7 +31,7 @@ class Case(unittest.TestCase):
         cls.cluster = cluster.Cluster()
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
-        # The calm run: the same two ranks, without SLURM.
+        # The run to compare with: the same two ranks, without SLURM.
         cls.pal(cls, "train", "c.yaml", "--run-dir", "calm", "--np", "2")
 
     def pal(self, *args, code=0):
@@ -85,7 +85,7 @@ class Templates(unittest.TestCase):
                     done = subprocess.run([*checker, script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                     self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_they_say_how_they_are_used(self):
+    def test_they_print_their_usage(self):
         for script in glob.glob(f"{TEMPLATES}/*.sbatch"):
             done = subprocess.run(["bash", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.assertNotEqual(done.returncode, 0)
@@ -93,7 +93,7 @@ class Templates(unittest.TestCase):
 
 
 class Slurm(Case):
-    # ---- the story of a job -----------------------------------------------------------------------------------------
+    # ---- jobs from start to end -----------------------------------------------------------------------------------------
 
     def test_signal_requeue_finish(self):
         job, = self.submit("signaled")
@@ -116,7 +116,7 @@ class Slurm(Case):
         self.assertIn("a rank died", self.log("killed"))
         self.assertEqual(self.sha("killed"), self.sha("calm"))
 
-    def test_a_rank_that_always_dies_is_given_up(self):
+    def test_a_rank_that_always_dies_ends_the_job(self):
         job, = self.submit("dying", "--max-restarts", "0")
         self.wait_steps("dying", 20)
         os.kill(self.ranks("dying")[0], 9)
@@ -187,9 +187,9 @@ class Slurm(Case):
         self.assertIn("not queued again", self.log("broken"))
 
     def test_a_wrong_partition(self):
-        out = self.pal("submit", "c.yaml", "--nodes", "2", "--partition", "nobody", "--run-dir", "wrong", code=2)
+        out = self.pal("submit", "c.yaml", "--nodes", "2", "--partition", "absent", "--run-dir", "wrong", code=2)
         self.assertIn("sbatch refused the job", out)
-        self.assertIn("nobody", out)
+        self.assertIn("absent", out)
 
     def test_too_little_time(self):
         self.assertIn("the time limit is too short", self.pal("submit", "c.yaml", "--time", "2", "--run-dir", "short", code=2))
@@ -197,7 +197,7 @@ class Slurm(Case):
     def test_an_unknown_key_is_found_before_the_queue(self):
         self.assertIn("train.steps", self.pal("submit", "c.yaml", "train.step=3", "--run-dir", "typo", code=2))
 
-    def test_lonely_processes(self):
+    def test_processes_that_do_not_connect(self):
         out = self.cluster.run("srun", "-N2", "-n2", "--mpi=none", PAL, "train", "c.yaml", "--run-dir", "lonely", cwd=self.folder, check=False)
         self.assertEqual(out.returncode, 2, out.stdout)
         self.assertIn("they did not connect to each other", out.stdout)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""mpirun across two hosts: network namespaces joined by a cable (veth), with names of their own; an agent stands for ssh.
+"""mpirun across two hosts: network namespaces joined by a cable (veth), with names of their own; a script takes the place of ssh.
 
-usage: two_hosts_test.py PAL [test names]     (standard library only; needs root and iproute2, else it says so and skips)
+usage: two_hosts_test.py PAL [test names]     (standard library only; needs root and iproute2, else it is skipped)
 """
 import os
 import shutil
@@ -59,7 +59,7 @@ class TwoHosts(unittest.TestCase):
 
     @classmethod
     def end_all(cls):
-        """Whatever still runs on the two hosts."""
+        """All processes that still run on the two hosts."""
         for k in ("1", "2"):
             for pid in ip("netns", "pids", f"{TAG}-{k}", check=False).stdout.split():
                 try:
@@ -96,7 +96,7 @@ class TwoHosts(unittest.TestCase):
             self.assertLess(time.monotonic(), end, f"{what} within {seconds} s:\n{self.said()}")
             time.sleep(0.1)
 
-    def test_a_run_across_hosts_is_the_run_on_one(self):
+    def test_a_run_across_hosts_equals_the_run_on_one(self):
         job = self.start("two")
         self.addCleanup(self.end_all)
         self.wait(lambda: job.poll() is not None, 120, "the run does not end")
@@ -104,14 +104,14 @@ class TwoHosts(unittest.TestCase):
         subprocess.run([PAL, "train", "c.yaml", "--run-dir", "one", "--np", "2"], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
         self.assertEqual(self.metrics("two")[-1]["weights_sha256"], self.metrics("one")[-1]["weights_sha256"])
 
-    def test_the_cable_is_cut_which_is_noticed_and_named(self):
+    def test_a_cut_cable_is_detected_and_named(self):
         job = self.start("cut", "train.steps=1000000")
         self.wait(lambda: len(self.metrics("cut")) >= 20, 120, "no twenty steps")
         ip("-n", f"{TAG}-1", "link", "set", "cable1", "down")
         self.addCleanup(ip, "-n", f"{TAG}-1", "link", "set", "cable1", "up")
         self.addCleanup(self.end_all)
         cut = time.monotonic()
-        # The watchdog takes ten seconds on a quiet machine; how fast it is, the fault tests measure.
+        # The watchdog takes ten seconds on a quiet machine; the fault tests measure its time.
         self.wait(lambda: "rank 1 sent no heartbeat" in self.said(), 60, "the cut is not named")
         self.assertGreater(time.monotonic() - cut, 5)
         self.assertIn("[rank 0/2 host-1]", self.said())

@@ -177,7 +177,7 @@ void ImageConverter::store(Picture picture, int orientation, ConvertedImage& out
   PAL_DATA_CHECK(
       fits, "another size than the rest of the data set",
       std::to_string(picture.width) + " x " + std::to_string(picture.height) + " x " + std::to_string(picture.channels),
-      "raw pixels need one size; import with --encoding jpeg");
+      "raw pixels need one size; import with --store jpeg");
   out.bytes = std::move(picture.pixels);
 }
 

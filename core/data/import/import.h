@@ -39,7 +39,7 @@ struct ImportOptions {
   int32_t resize_shorter = 0;  // 0: as they are
   int quality = 95;
   std::string labels;                     // a CSV file: name, label
-  std::string path_column, label_column;  // heads in the CSV file of labels, else of the source; "": the usual ones
+  std::string path_column, label_column;  // columns of the CSV file of labels, else of the source; "": the usual ones
   std::string parents;                    // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
   double test_fraction = 0;               // of the images of each class: the test split, drawn by the seed; 0: none
   std::string groups;                     // FILE:COLUMN; images of one value are in one split
@@ -66,7 +66,7 @@ struct ImportReport {
   std::vector<std::string> classes;
   std::vector<OddCount> odd;               // left out first, then by kind
   std::map<std::string, int64_t> ignored;  // files that are not images, by extension
-  std::vector<std::string> notes;          // sentences about what may not be meant
+  std::vector<std::string> notes;          // warnings about what may be a mistake
   std::string quarantine;                  // the file that lists the skipped images; empty: none
   int64_t left_out = 0;
   int64_t source_bytes = 0;

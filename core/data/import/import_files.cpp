@@ -162,7 +162,7 @@ int64_t LabelNames::label(const std::string& text) const {
 
 namespace {
 
-// Says which columns of a CSV file were not read.
+// Reports which columns of a CSV file were not read.
 void note_columns(const std::string& path, const io::Manifest& list, std::vector<std::string>& notes) {
   if (list.unused.empty()) return;
   std::string heads;

@@ -61,7 +61,7 @@ void check_one_height(const Dataset& data) {
   const std::string range = std::to_string(height.min) + " to " + std::to_string(height.max);
   throw Error(Exit::usage, "data.size is 0, but " +
                                (known ? "the images have heights of " + range + " pixels"
-                                      : std::string("the data set does not tell the height of its images")) +
+                                      : std::string("the data set does not hold the height of its images")) +
                                "; set data.size to the side of the views in pixels" +
                                (known ? ", for instance data.size=" + std::to_string(suggested_size(data)) : ""));
 }

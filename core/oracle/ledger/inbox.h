@@ -1,9 +1,8 @@
 // inbox: how processes that do not write the ledger submit answers: a file of lines in RUN/inbox.
 //
-// A file NAME.jsonl holds lines of answer_lines.h. It is written under a name that starts with a dot, synced, and
-//   renamed:
-// the writer sees whole files only. Submitting the same name again replaces the file, and the ledger records an uuid
-// once, so a sender that does not know whether it succeeded submits again.
+// A file NAME.jsonl holds lines of answer_lines.h. It is written under a name that starts with a dot, synced and
+// renamed, so that the writer sees whole files only. Submitting the same name again replaces the file, and the ledger
+// records an uuid once, so a sender that does not know whether it succeeded submits again.
 // The writer drains the inbox once a round: valid answers enter the ledger, many files in one transaction, and only
 // then the files are removed. Invalid lines are kept in inbox/rejected/NAME.jsonl, with their reasons in NAME.txt. What
 // cannot be read (a folder, a pipe, a dangling link, a file of more than kMaxAnswerBytes) is skipped with a warning.

@@ -98,10 +98,10 @@ Ledger::Database::Outcome Ledger::Database::record(const Answer& a) const {
   const int64_t given = asked.integer(0);
   PAL_DATA_CHECK(a.i == given, "answer to a question that was not asked", which + " and " + std::to_string(a.i),
                  "the template of this query is " + std::to_string(given));
-  PAL_DATA_CHECK(std::isfinite(time) && time <= now + kClockSkew, "answer from the future, in seconds from now",
+  PAL_DATA_CHECK(std::isfinite(time) && time <= now + kClockSkew, "an answer is from the future, by {} seconds",
                  time - now, "set the clock right; it is to " + which);
   PAL_DATA_CHECK(std::isfinite(a.cost) && a.cost >= 0 && std::isfinite(a.seconds) && a.seconds >= 0,
-                 "cost and seconds of an answer", std::to_string(a.cost) + ", " + std::to_string(a.seconds),
+                 "an answer has the cost and seconds {}", std::to_string(a.cost) + ", " + std::to_string(a.seconds),
                  "give numbers from 0; it is to " + which);
   Statement insert(db,
                    "INSERT INTO answers(uuid, query, i, j, answer, cost, annotator, answered_at, seconds) VALUES (?, "

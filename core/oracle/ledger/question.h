@@ -1,8 +1,7 @@
 // question: questions, answers and decisions. Without torch, files or time.
 //
-// A question is one member of a query. An annotator answers yes, no, unsure, skip or broken (an Answer); one or more
-//   answers
-// make a Decision, which enters the graph of every rank before the same step.
+// A question is one member of a query. An annotator answers yes, no, unsure, skip or broken (an Answer). A Decision is
+// made of one or more answers, and enters the graph of every rank before the same step.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/config/config.h"
-
 namespace pal::oracle {
 namespace {
 

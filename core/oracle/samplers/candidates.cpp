@@ -66,7 +66,7 @@ void Candidates::find_classes(Templates templates) {
       if (fresh) classes_.push_back(candidate);
     }
   } else {
-    PAL_CHECK(!classes_.empty(), "oracle.templates=given needs classes with a known sample; there are", 0,
+    PAL_CHECK(!classes_.empty(), "oracle.templates=given needs classes with a known sample, but there are none", "",
               "give labels (graph.labeled_fraction) or set oracle.templates=discover");
   }
   for (size_t c = 0; c < classes_.size(); ++c) {

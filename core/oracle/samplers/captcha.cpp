@@ -230,10 +230,10 @@ class Captcha final : public QuerySampler {
 std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
   PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none,
-            "oracle.class_guess for oracle.sampler=outliers", "none",
-            "outliers need embeddings or classifier: their members are those predicted as one class");
+            "oracle.sampler=outliers does not work with oracle.class_guess={}", "none",
+            "set embeddings or classifier: a question shows samples that are predicted as one class");
   for (double prior : options.priors)
-    PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
+    PAL_CHECK(prior > 0, "oracle.priors holds {}", prior, "give numbers above 0, one for each class");
   return std::make_unique<Captcha>(options);
 }
 

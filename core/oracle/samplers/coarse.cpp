@@ -30,10 +30,10 @@ class Coarse final : public QuerySampler {
  public:
   Coarse(const PointOptions& options, std::vector<int64_t> parents, double accuracy)
       : options_(options), parents_(std::move(parents)), accuracy_(accuracy) {
-    PAL_CHECK(!parents_.empty(), "oracle.sampler=coarse on a data set without a taxonomy", "",
-              "import the data set with --taxonomy, or choose another sampler");
-    PAL_CHECK(options.templates == Templates::given, "oracle.templates for oracle.sampler=coarse", "discover",
-              "use given: a group is known by its classes");
+    PAL_CHECK(!parents_.empty(), "oracle.sampler=coarse needs a data set with a taxonomy", "",
+              "import the data set with --parents, or choose another sampler");
+    PAL_CHECK(options.templates == Templates::given, "oracle.sampler=coarse does not work with oracle.templates={}",
+              "discover", "set oracle.templates=given: a group is known by its classes");
     for (size_t node = 0; node < parents_.size(); ++node)
       top_node(parents_, static_cast<int64_t>(node));  // finds a cycle at the start
   }
@@ -49,7 +49,7 @@ class Coarse final : public QuerySampler {
     std::map<int64_t, int64_t> number;
     std::vector<int64_t> nodes;
     for (const PointClass& c : board.classes()) {
-      PAL_DATA_CHECK(c.label < static_cast<int64_t>(parents_.size()), "class that is not in the taxonomy", c.label,
+      PAL_DATA_CHECK(c.label < static_cast<int64_t>(parents_.size()), "the taxonomy has no class {}", c.label,
                      "import the data set again");
       const int64_t node = top_node(parents_, c.label);
       const auto [at, fresh] = number.emplace(node, static_cast<int64_t>(nodes.size()));

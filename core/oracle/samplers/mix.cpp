@@ -12,14 +12,14 @@ namespace {
 class Mix final : public QuerySampler {
  public:
   explicit Mix(std::vector<MixPart> parts) : parts_(std::move(parts)) {
-    PAL_CHECK(!parts_.empty(), "oracle.mix", "empty", "name at least one sampler");
+    PAL_CHECK(!parts_.empty(), "oracle.mix is empty", "", "name at least one sampler");
     for (const MixPart& p : parts_)
-      PAL_CHECK(std::isfinite(p.share) && p.share > 0, "share of oracle.mix", p.share, "give a number above 0");
+      PAL_CHECK(std::isfinite(p.share) && p.share > 0, "a share of oracle.mix is {}", p.share, "give a number above 0");
     for (const MixPart& p : parts_) {  // without a question before it, the number of answers never reaches `from`
       const bool reached = p.from <= 0 || std::any_of(parts_.begin(), parts_.end(),
                                                       [&](const MixPart& q) { return active(q, p.from - 1); });
-      PAL_CHECK(reached, "a part of oracle.mix is never reached: no part asks before its `from`", p.from,
-                "let another part ask until then");
+      PAL_CHECK(reached, "a part of oracle.mix never begins: it waits for {} answers, and no other part asks before",
+                p.from, "let another part ask until then");
     }
   }
   std::string name() const override { return "mix"; }

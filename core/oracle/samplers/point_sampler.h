@@ -39,9 +39,9 @@ std::unique_ptr<QuerySampler> make_pair_sampler(const std::string& name, PoolNee
 std::vector<Query> ask_points(Candidates& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
                               int64_t members, int64_t count);
 
-// ---- for orders
-// ------------------------------------------------------------------------------------------------------ The free
-// points that a class refused, by their draws, then the others in this order.
+// Functions for orders:
+
+// The free points that a class refused, by their draws, then the others in this order.
 std::vector<int64_t> refused_first(const Candidates& board, const std::vector<int64_t>& order);
 // The free points, at most `most` of them: those with the smallest draws, ascending.
 std::vector<int64_t> free_points(const Candidates& board, int64_t most);

@@ -30,7 +30,7 @@ constexpr SamplerEntry kSamplers[] = {
 const SamplerEntry& find_sampler(const std::string& name) {
   const auto* const entry =
       std::find_if(std::begin(kSamplers), std::end(kSamplers), [&](const SamplerEntry& e) { return name == e.name; });
-  PAL_CHECK(entry != std::end(kSamplers), "name of a sampler", name,
+  PAL_CHECK(entry != std::end(kSamplers), "there is no sampler {}", name,
             "choose one that `pal config --keys` lists for oracle.sampler");
   return *entry;
 }
@@ -45,7 +45,7 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
     if (node.IsScalar())
       kind = node.Scalar();
     else
-      PAL_CHECK(node.IsMap(), "part of oracle.mix", text, example);
+      PAL_CHECK(node.IsMap(), "oracle.mix holds {}, which is no part of a mix", text, example);
     for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
       const std::string& key = entry.first.Scalar();
       if (key == "sampler")
@@ -57,12 +57,12 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
       else if (key == "until")
         part.until = entry.second.as<int64_t>();
       else
-        PAL_CHECK(false, "word in a part of oracle.mix", key, example);
+        PAL_CHECK(false, "a part of oracle.mix has the unknown word {}", key, example);
     }
   } catch (const YAML::Exception&) {
-    PAL_CHECK(false, "part of oracle.mix", text, example);
+    PAL_CHECK(false, "oracle.mix holds {}, which is no part of a mix", text, example);
   }
-  PAL_CHECK(!kind.empty() && kind != "none", "part of oracle.mix without a sampler", text, example);
+  PAL_CHECK(!kind.empty() && kind != "none", "a part of oracle.mix names no sampler: {}", text, example);
   return {kind, part};
 }
 

@@ -1,4 +1,4 @@
-// rank_slices: they cover all, and their sizes differ by at most one.
+// rank_slices: the slices cover everything, and their sizes differ by at most one.
 #include "core/comm/rank_slices.h"
 
 #include <gtest/gtest.h>

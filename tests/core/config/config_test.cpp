@@ -1,4 +1,4 @@
-// config_test: loading, layering, refusals with their sentences, and the dump as an identity.
+// config_test: loading, later settings over earlier ones, the sentences of errors, and dump() read back.
 #include "core/config/config.h"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST_F(ConfigTest, ReadsEveryTypeAndItsOrigin) {
   EXPECT_EQ(config.origin("optim.lr"), "not set");
 }
 
-TEST_F(ConfigTest, LaterWins) {
+TEST_F(ConfigTest, LaterSettingsWin) {
   write("lib/a.yaml", "train: {seed: 1, global_batch: 10, steps: 5}\noptim: {lr: 1}\n");
   write("lib/b.yaml", "base: a.yaml\ntrain: {seed: 2}\n");
   write("c.yaml", "train: {global_batch: 30}\n");
@@ -112,7 +112,7 @@ TEST_F(ConfigTest, LaterWins) {
   EXPECT_EQ(config.origin("train.steps"), (dir_ / "lib/a.yaml:1").string());
 }
 
-TEST_F(ConfigTest, NullTakesAKeyBackToItsDefault) {
+TEST_F(ConfigTest, NullResetsAKeyToItsDefault) {
   write("a.yaml", kRun + "loss: {covariance: 7}\n");
   const std::string path =
       write("c.yaml", "base: a.yaml\ntrain: {steps: ~, epochs: 3}\nloss:\n  covariance:\noracle:\n");
@@ -155,7 +155,7 @@ TEST_F(ConfigTest, UnknownKeyNamesTheNearest) {
   EXPECT_NE(refusal_of(kRun, {"train.seed"}).find("write section.key=value"), std::string::npos);
 }
 
-TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
+TEST_F(ConfigTest, ErrorsOfWrongValuesNameTheAllowedOnes) {
   const auto of = [&](const std::string& setting) { return refusal_of(kRun, {setting}); };
   EXPECT_EQ(of("train.global_batch=many"),
             "command line: train.global_batch is many; it must be an integer of at least 2");
@@ -192,7 +192,7 @@ TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
   EXPECT_NE(of("model.projector=[8, [9]]").find("a list may hold plain values only"), std::string::npos);
 }
 
-TEST_F(ConfigTest, TheDecoderOfTheGpuNeedsOne) {
+TEST_F(ConfigTest, NvjpegNeedsAGpu) {
   const auto of = [&](const std::vector<std::string>& settings) { return refusal_of(kRun, settings); };
   EXPECT_EQ(
       of({"data.decoder=nvjpeg"}),
@@ -238,7 +238,7 @@ TEST_F(ConfigTest, TextAfterTheDocument) {
     EXPECT_NE(refusal_of(text).find("more than one YAML document"), std::string::npos) << text;
 }
 
-TEST_F(ConfigTest, SmallFilesThatStandForHugeOnesAreRefused) {
+TEST_F(ConfigTest, FilesWithTooManyAliasesAreRefused) {
   std::string lists, maps = "a0: &a0 {}\n";  // eight levels of twelve aliases
   for (int level = 1; level <= 8; ++level) {
     maps += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " {";
@@ -251,7 +251,7 @@ TEST_F(ConfigTest, SmallFilesThatStandForHugeOnesAreRefused) {
   EXPECT_NE(refusal_of(lists + "]\n").find("more than 100 aliases"), std::string::npos);
 }
 
-TEST_F(ConfigTest, BaseFilesThatNeverEndAreRefused) {
+TEST_F(ConfigTest, TooManyBaseFilesAreRefused) {
   for (int k = 0; k < 40; ++k) {  // 2^40 reads
     const std::string next = "d" + std::to_string(k + 1) + ".yaml";
     write("d" + std::to_string(k) + ".yaml", "base: [" + next + ", " + next + "]\n");
@@ -264,7 +264,7 @@ TEST_F(ConfigTest, BaseFilesThatNeverEndAreRefused) {
   EXPECT_NE(refusal((dir_ / "pipe.yaml").string()).find("is a pipe or a device: pipe.yaml"), std::string::npos);
 }
 
-TEST_F(ConfigTest, BaseFilesThatDoNotWork) {
+TEST_F(ConfigTest, BadBaseFiles) {
   write("x/b.yaml", "base: ../c.yaml\n");
   EXPECT_EQ(refusal_of("base: x/b.yaml\n"),
             "x/b.yaml:1: this base file includes itself: c.yaml; remove one of the base: lines");
@@ -356,13 +356,13 @@ TEST_F(ConfigTest, ARenamedKeyWorksInAFileAndOnTheCommandLine) {
     };
     expect_the_same(Config::load(write("old.yaml", text), {run, rate}), "old.yaml:1");
     expect_the_same(Config::load(write("none.yaml", "\n"), {run, rate, renamed.before + "=" + value}), "command line");
-    // Later wins, whichever name it has; null takes it back to its default.
+    // The later setting wins under either name; null resets the key to its default.
     EXPECT_EQ(Config::load(write("old.yaml", text), {run, rate, renamed.now + "=null"}).formatted(renamed.now),
               Config::defaults().formatted(renamed.now));
   }
 }
 
-// config.yaml of a run that was made before the keys were renamed.
+// The config.yaml of an older run folder has the old names.
 TEST_F(ConfigTest, ARunFolderWithOldKeysHasNoDifference) {
   for (const RenamedKey& renamed : renamed_keys()) {
     SCOPED_TRACE(renamed.before);

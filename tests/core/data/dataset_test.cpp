@@ -1,4 +1,4 @@
-// dataset: several shards are one list, whatever way they are named and cut.
+// dataset: several shards are one list, however they are named and divided.
 #include "core/data/dataset.h"
 
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST(Dataset, AMissingOrForeignShardIsRefused) {
   EXPECT_TRUE(contains(error(), "holds shards of two imports")) << error();
 }
 
-TEST(Dataset, WhatIsNotThereIsSaid) {
+TEST(Dataset, MissingFilesAreNamed) {
   const TestFolder folder;
   const auto error = [&](const std::string& name) {
     return error_of(Exit::data, [&] { Dataset::open(folder / name); });

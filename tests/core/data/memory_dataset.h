@@ -1,4 +1,4 @@
-// memory_dataset: a data set of random images held in memory, with switches for what can go wrong.
+// memory_dataset: a data set of random images held in memory, with switches for failures.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// node_cache: copies equal their sources, are made once, are checked when they are used again, and are never partial.
+// node_cache: copies equal their sources, are made once, are checked when they are reused, and are never partial.
 #include "core/data/node_cache.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ void write_shards(const TestFolder& folder, int count) {
   }
 }
 
-TEST(Stage, CopiesOnceAndReadsTheSame) {
+TEST(NodeCache, CopiesOnceAndReadsTheSame) {
   const TestFolder source, local;
   write_shards(source, 3);
   const auto comm = comm::make_local_comm();
@@ -50,7 +50,7 @@ TEST(Stage, CopiesOnceAndReadsTheSame) {
     EXPECT_FALSE(contains(entry.path().string(), "partial")) << entry.path();
 }
 
-TEST(Stage, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
+TEST(NodeCache, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
   const TestFolder source, local;
   write_shards(source, 4);
   const auto comm = comm::make_local_comm();
@@ -65,7 +65,7 @@ TEST(Stage, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
   for (int k = 0; k < 4; ++k) EXPECT_EQ(read_file(copy(k)), read_file(source / fs::path(copy(k)).filename().string()));
 }
 
-TEST(Stage, OtherSourcesAreOtherCopies) {
+TEST(NodeCache, OtherSourcesAreOtherCopies) {
   const TestFolder source, local;
   write_shards(source, 1);
   const auto comm = comm::make_local_comm();
@@ -74,7 +74,7 @@ TEST(Stage, OtherSourcesAreOtherCopies) {
   EXPECT_NE(cache_on_node(source.path().string(), local.path().string(), *comm).data, before);
 }
 
-TEST(Stage, OneRankCopiesAndAllSeeWholeFiles) {
+TEST(NodeCache, OneRankCopiesAndAllSeeWholeFiles) {
   const TestFolder source, local;
   write_shards(source, 5);
   const uint64_t want = Dataset::open(source.path().string())->fingerprint();
@@ -87,7 +87,7 @@ TEST(Stage, OneRankCopiesAndAllSeeWholeFiles) {
   EXPECT_EQ(copied, (std::vector<int64_t>{5, 0, 0}));
 }
 
-TEST(Stage, Refusals) {
+TEST(NodeCache, Refusals) {
   const TestFolder source, local;
   const auto comm = comm::make_local_comm();
   write_shards(source, 2);

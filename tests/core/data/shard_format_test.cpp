@@ -1,4 +1,4 @@
-// shard_format: files of the format written by others, right and wrong, through HDF5's own interface.
+// shard_format: shards that other programs wrote, right and wrong ones, made through HDF5's own interface.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -110,7 +110,7 @@ TEST_F(ShardFormat, TextOfVariableLengthAndSmallIntegersAreReadAsAttributes) {  
   EXPECT_EQ(Dataset::open(path_)->size(), 3);
 }
 
-TEST_F(ShardFormat, WhatIsMissingIsNamed) {
+TEST_F(ShardFormat, MissingPartsAreNamed) {
   for (const char* name :
        {"pal_format", "encoding", "shape", "images/bytes", "images/offsets", "images/crc32c", "classes"}) {
     Handmade made;

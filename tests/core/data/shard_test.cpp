@@ -1,4 +1,4 @@
-// shard: what is written is read back; what is damaged, cut or full is said so, with file and sample.
+// shard: written samples are read back; errors of damaged and cut files and of full disks name file and sample.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -68,7 +68,7 @@ std::string everything(const std::string& path) {
   return all;
 }
 
-TEST(Shard, ReadsBackWhatWasWritten) {
+TEST(Shard, ReadsBackTheWrittenSamples) {
   const TestFolder folder;
   write_shard(folder / "a.h5");
   EXPECT_EQ(folder.names(), std::vector<std::string>{"a.h5"});
@@ -180,7 +180,7 @@ TEST(Shard, AFlippedImageByteNamesFileAndSample) {
   }
 }
 
-TEST(Shard, NoFlippedBitPassesUnseen) {
+TEST(Shard, EveryFlippedBitIsDetected) {
   const TestFolder folder;
   write_shard(folder / "a.h5");
   const std::string good = read_file(folder / "a.h5"), expected = everything(folder / "a.h5");
@@ -282,7 +282,7 @@ TEST(Shard, BadSamplesAreRefused) {
                        "no/a.h5 cannot be written: No such file"));
 }
 
-// A write that fails at any byte: a sentence, and nothing left in the folder.
+// A write that fails at any byte gives one sentence, and no file remains in the folder.
 TEST(Shard, AFullDiskLeavesNothing) {
   const TestFolder folder;
   write_shard(folder / "whole.h5");

@@ -49,7 +49,7 @@ TEST(LinearProbe, SeparableClassesAtAnyScale) {
   EXPECT_EQ(a.test, 100);
 }
 
-// Few rows of many columns, each of which tells a little about a class: a weak penalty fits the noise.
+// Few rows with many columns, each weakly related to the class: with a weak penalty the probe fits the noise.
 TEST(LinearProbe, TheRidgeIsChosenByRowsThatAreLeftOut) {
   const auto noisy = [](int64_t n, uint64_t seed) {
     constexpr int64_t kColumns = 200;
@@ -72,7 +72,7 @@ TEST(LinearProbe, TheRidgeIsChosenByRowsThatAreLeftOut) {
     EXPECT_GT(linear_probe(train.x, train.y, test.x, test.y, 3, options).top1, weak + 0.02);
   }
   const Blobs easy = blobs(300, 4, 0.05, 1);
-  EXPECT_DOUBLE_EQ(choose_ridge(easy.x, easy.y, 4, {}), 1e-4) << "nothing is better than the default";
+  EXPECT_DOUBLE_EQ(choose_ridge(easy.x, easy.y, 4, {}), 1e-4) << "no other penalty is better than the default";
   EXPECT_EQ(choose_ridge(easy.x.narrow(0, 0, 8), {0, 1, 2, 3, 0, 1, 2, 3}, 4, {}), 1e-4) << "no row can be left out";
 }
 

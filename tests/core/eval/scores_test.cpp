@@ -38,7 +38,7 @@ TEST(Scores, EqualAPlainLoopWithTiesAndMissingPredictions) {
   const at::Tensor labels = at::tensor(cyclic(n, classes));
   scores[5].fill_(std::nan(""));
   scores[6][3] = INFINITY;
-  const Accuracy a = tally(judge(scores, labels), labels, classes, 11);
+  const Accuracy a = tally(predictions_of(scores, labels), labels, classes, 11);
   int64_t top1 = 0, top5 = 0;
   std::vector<int64_t> confusion(classes * classes), found(classes), of(classes);
   for (int64_t i = 0; i < n; ++i) {
@@ -111,7 +111,7 @@ TEST(RidgeProbe, IsTheLeastSquaresSolution) {
                    predicted.eq(at::tensor(y)).to(at::kDouble).mean().item<double>());
 }
 
-TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
+TEST(Knn, ASweepEqualsItsPartsForAnyNumberOfRanks) {
   const at::Tensor train = noise_rows(90, 4, 1), test = noise_rows(23, 4, 2);
   const std::vector<int64_t> a = cyclic(90, 3), b = cyclic(23, 3);
   const std::vector<KnnOptions> sweep = {{1, 0.07}, {5, 0.5}, {5, 0.01}, {80, 0.2}};
@@ -186,7 +186,7 @@ Tuned tuned(comm::Comm& comm, TrainedPart part, double fraction) {
   return result;
 }
 
-TEST(Finetune, AnyRanksAndBothParts) {
+TEST(Finetune, IsTheSameForAnyNumberOfRanksAndBothParts) {
   for (const TrainedPart part : {TrainedPart::head, TrainedPart::all}) {
     auto alone = comm::make_local_comm();
     const Tuned one = tuned(*alone, part, 1);

@@ -100,7 +100,7 @@ TEST(BuildGraph, ComponentsWithMoreAnswersThanTheBatchIsLarge) {
     if (s % 3 == 0) store.insert(2, s, Relation::different);
   }
   store.insert(0, 1, Relation::different);
-  store.insert(6, 8, Relation::same);  // lists of other components now hold one component twice
+  store.insert(6, 8, Relation::same);  // the lists of other components now hold this component twice
   const std::vector<int64_t> batch = {0, 1, 2, 3, 6, 8, 9, 11, 50};
   GraphSpec spec;
   spec.kind = GraphKind::signs;

@@ -58,7 +58,7 @@ TEST_F(GraphFiles, PairsRoundTripBitForBit) {
     EXPECT_EQ(WeightedEdges(25, read_pairs(path, 25).pairs, path).fingerprint(), edges.fingerprint()) << name;
   }
   EXPECT_EQ(read_pairs(folder_ / "g.h5", kAsInFile).samples, 25);
-  EXPECT_NE(refused([&] { read_pairs(folder_ / "g.h5", 24); }).find("g.h5: rows of /graph/indptr: 25"),
+  EXPECT_NE(refused([&] { read_pairs(folder_ / "g.h5", 24); }).find("g.h5: /graph/indptr has 25 rows"),
             std::string::npos);
 }
 
@@ -75,17 +75,17 @@ TEST_F(GraphFiles, BadPairsAreRefusedInOneSentence) {
   EXPECT_EQ(pairs_refused("0,1,1\n"), "");
   EXPECT_EQ(pairs_refused("0,1,1\n2,5,1\n"), "f.csv line 2: sample outside the data set: 5; samples are 0 to 4");
   EXPECT_EQ(pairs_refused("-1,1,1\n"), "f.csv line 1: sample outside the data set: -1; samples are 0 to 4");
-  EXPECT_EQ(pairs_refused("0,1,nan\n"), "f.csv line 1: weight: nan; give a finite one");
-  EXPECT_EQ(pairs_refused("0,1,inf\n"), "f.csv line 1: weight: inf; give a finite one");
-  EXPECT_EQ(
-      pairs_refused("0,1,1\n1,0,2\n"),
-      "f.csv: asymmetric weight: (0, 1) with weight 1 and: (1, 0) with weight 2; give both directions the same weight");
-  EXPECT_EQ(
-      pairs_refused("0,1,1\n0,1,2\n"),
-      "f.csv: pair twice with different weights: (0, 1) with weight 1 and: (0, 1) with weight 2; keep one of them");
+  EXPECT_EQ(pairs_refused("0,1,nan\n"), "f.csv line 1: the weight is nan; give a finite one");
+  EXPECT_EQ(pairs_refused("0,1,inf\n"), "f.csv line 1: the weight is inf; give a finite one");
+  EXPECT_EQ(pairs_refused("0,1,1\n1,0,2\n"),
+            "f.csv: the directions of a pair have different weights: (0, 1) with weight 1 and (1, 0) with weight 2; "
+            "give both directions the same weight");
+  EXPECT_EQ(pairs_refused("0,1,1\n0,1,2\n"),
+            "f.csv: a pair has two weights: (0, 1) with weight 1 and (0, 1) with weight 2; keep one of them");
   EXPECT_EQ(pairs_refused("0,1,1\n0;x\n"), "f.csv line 2 is not a list of numbers: 0;x; write numbers between commas");
-  EXPECT_EQ(pairs_refused("0.5,1\n"), "f.csv line 1: sample: 0.5; samples are whole numbers from 0");
-  EXPECT_EQ(pairs_refused("0,1,1,1\n"), "f.csv line 1: numbers: 4; write i,j or i,j,weight");
+  EXPECT_EQ(pairs_refused("0.5,1\n"),
+            "f.csv line 1: 0.5 is not the number of a sample; samples are whole numbers from 0");
+  EXPECT_EQ(pairs_refused("0,1,1,1\n"), "f.csv line 1 has 4 numbers; write i,j or i,j,weight");
   EXPECT_NE(refused([&] { read_pairs(folder_ / "none.csv", 5); }), "");
 }
 
@@ -116,11 +116,12 @@ TEST_F(GraphFiles, TablesAndTargets) {
   EXPECT_EQ(table.classes, 3);
   EXPECT_EQ(table.loss, (std::vector<double>{0, 1, 2, 1, 0, 0.5, 2, 0.5, 0}));
   const auto table_refused = [&](const std::string& text) { return refused([&] { read_loss_table(write(text)); }); };
-  EXPECT_EQ(table_refused("0,1\n2,0\n"),
-            "f.csv: loss between classes 0 and 1 is not that of the other direction: 1; give a symmetric table");
-  EXPECT_NE(table_refused("0,1\n1\n").find("line 2: losses: 1"), std::string::npos);
-  EXPECT_NE(table_refused("0,1\n").find("lines of losses: 1"), std::string::npos);
-  EXPECT_NE(table_refused("").find("lines of losses: 0"), std::string::npos);
+  EXPECT_EQ(
+      table_refused("0,1\n2,0\n"),
+      "f.csv: the loss between classes 0 and 1 is 1, and another one in the other direction; give a symmetric table");
+  EXPECT_NE(table_refused("0,1\n1\n").find("line 2 has 1 losses"), std::string::npos);
+  EXPECT_NE(table_refused("0,1\n").find("has 1 lines of losses"), std::string::npos);
+  EXPECT_NE(table_refused("").find("has 0 lines of losses"), std::string::npos);
   EXPECT_NE(table_refused("nan\n").find("finite"), std::string::npos);
 
   const Targets targets = read_targets(write("y,z\n1,2\n3,4\n"), 2);
@@ -128,10 +129,10 @@ TEST_F(GraphFiles, TablesAndTargets) {
   EXPECT_EQ(targets.values, (std::vector<double>{1, 2, 3, 4}));
   EXPECT_NE(refused([&] {
               read_targets(write("1\n2\n"), 3);
-            }).find("lines of targets: 2; give one for each of the 3 samples"),
+            }).find("has 2 lines of targets; give one for each of the 3 samples"),
             std::string::npos);
-  EXPECT_NE(refused([&] { read_targets(write("1\nnan\n"), 2); }).find("line 2: target: nan"), std::string::npos);
-  EXPECT_NE(refused([&] { read_targets(write("1,2\n1\n"), 2); }).find("line 2: numbers: 1"), std::string::npos);
+  EXPECT_NE(refused([&] { read_targets(write("1\nnan\n"), 2); }).find("line 2: a target is nan"), std::string::npos);
+  EXPECT_NE(refused([&] { read_targets(write("1,2\n1\n"), 2); }).find("line 2 has 1 numbers"), std::string::npos);
 }
 
 TEST(GraphNoise, FlipsBothDirectionsOfAPair) {

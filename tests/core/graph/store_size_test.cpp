@@ -39,7 +39,7 @@ TEST(LargeStore, MergesOfComponentsWithManyNegatives) {
 }
 
 // Hubs that merge with each other and with small components, and hubs that a merge creates.
-TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
+TEST(LargeStore, HubsThatDifferAreRecorded) {
   constexpr int64_t kMany = HubPairs::kNegatives, kTemplates = 70, kSamples = kTemplates + 2 * kMany;
   Random random(4, Purpose::bench);
   const auto of_class = [](int64_t s) { return s < kTemplates ? s / 2 : s % 40; };  // two templates per class

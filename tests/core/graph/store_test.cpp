@@ -257,7 +257,8 @@ TEST(GraphStore, RemovedAnswersLeaveNoTrace) {
   EXPECT_EQ(store.components(), 4);
   fresh.insert(0, 1, Relation::same);
   fresh.insert(0, 2, Relation::same);
-  EXPECT_NE(store.fingerprint(), fresh.fingerprint()) << "of what was done, not of what is left";
+  EXPECT_NE(store.fingerprint(), fresh.fingerprint())
+      << "the fingerprint is of the changes, not of the remaining relations";
 }
 
 TEST(GraphStore, LabelsThenAnswers) {

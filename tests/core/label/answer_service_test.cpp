@@ -1,4 +1,5 @@
-// answer_service: the service of the labeling page: tokens, people, the queue, one sync for many answers.
+// answer_service: the service of the labeling page: tokens, users, the question queue, group commit, the service
+// itself.
 #include "core/label/answer_service.h"
 
 #include <gtest/gtest.h>
@@ -38,19 +39,19 @@ CardAnswer filled(const std::string& person, const std::string& uuid, const orac
   return a;
 }
 
-TEST(Leases, OnePersonAtATimeUntilTheTimeIsOver) {
+TEST(QuestionQueue, ReservesAQuestionForOnePersonUntilTheTimeIsOver) {
   QuestionLeases leases(10);
   EXPECT_TRUE(leases.take(1, "ann", 0));
   EXPECT_TRUE(leases.take(1, "ann", 1)) << "again";
   EXPECT_FALSE(leases.take(1, "bob", 5));
   EXPECT_TRUE(leases.take(1, "bob", 5, 2)) << "two are wanted";
   EXPECT_EQ(leases.holders(1, 5), (std::vector<std::string>{"ann", "bob"}));
-  EXPECT_TRUE(leases.take(1, "cid", 15.5)) << "all are over";
+  EXPECT_TRUE(leases.take(1, "cid", 15.5)) << "all reservations have ended";
   leases.release(1, "cid");
   EXPECT_TRUE(leases.holders(1, 16).empty());
 }
 
-TEST(LabelTokens, AreOfTheSecretThePurposeAndThePerson) {
+TEST(LabelTokens, DependOnTheSecretThePurposeAndThePerson) {
   const TestFolder folder;
   const Tokens tokens(folder / "secret"), again(folder / "secret"), other(folder / "other");
   std::set<std::string> seen;
@@ -73,17 +74,17 @@ TEST(LabelTokens, AreOfTheSecretThePurposeAndThePerson) {
   EXPECT_FALSE(Tokens::equal("abc", "abd") || Tokens::equal("abc", "ab"));
 }
 
-TEST(LabelTokens, AKillWhileTheSecretIsMadeLeavesNone) {
+TEST(LabelTokens, AKillWhileTheSecretIsWrittenLeavesNoFile) {
   const TestFolder folder;
   ASSERT_TRUE(killed_at_write([&] { Tokens(folder / "secret"); }));
   EXPECT_FALSE(std::filesystem::exists(folder / "secret"));
   const Tokens first(folder / "secret");
-  EXPECT_FALSE(io::put_new_file(folder / "secret", "another")) << "who comes second takes what is there";
+  EXPECT_FALSE(io::put_new_file(folder / "secret", "another")) << "the second process reads the first one's secret";
   EXPECT_EQ(Tokens(folder / "secret").link("ann", 0), first.link("ann", 0));
   EXPECT_THROW(Tokens(folder / "no folder/secret"), Error);
 }
 
-TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
+TEST(LabelUsers, LinksWorkOnceAndCookiesLast) {
   const TestFolder folder;
   const Tokens tokens(folder / "secret");
   std::string first, cookie;
@@ -108,10 +109,11 @@ TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
                                    cookie.substr(1), std::string("..") + cookie}) {
     EXPECT_EQ(people.of_cookie(wrong), nullptr) << wrong;
   }
-  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr) << "who is not in the file any more";
+  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr)
+      << "a person who is not in the file any more";
 }
 
-TEST(LabelPeople, FilesThatAreWrongSaySo) {
+TEST(LabelUsers, BadFilesAreRefused) {
   const TestFolder folder;
   const auto read = [&](const std::string& text) {
     io::write_file_atomically(folder / "users", text);
@@ -123,7 +125,7 @@ TEST(LabelPeople, FilesThatAreWrongSaySo) {
   EXPECT_EQ(people[1].role, Role::owner);
   EXPECT_EQ(people[0].role, Role::annotator);
   EXPECT_EQ(read("ann\nbob\n")[0].role, Role::owner);
-  for (const char* wrong : {"", "# nobody\n", "ann\nann\n", "a\x01nn\n"}) EXPECT_THROW(read(wrong), Error) << wrong;
+  for (const char* wrong : {"", "# no name\n", "ann\nann\n", "a\x01nn\n"}) EXPECT_THROW(read(wrong), Error) << wrong;
 }
 
 TEST(LabelRateLimit, ABurstThenARate) {
@@ -135,7 +137,7 @@ TEST(LabelRateLimit, ABurstThenARate) {
   EXPECT_FALSE(limit.allow("a", 10.5));
 }
 
-TEST(LabelCommitter, ManyWaitForOneWrite) {
+TEST(GroupCommit, ManyCallersWaitForOneWrite) {
   std::atomic<int> writes{0}, entries{0};
   GroupCommit committer([&](const std::vector<oracle::Entry>& batch) {
     ++writes;
@@ -164,7 +166,7 @@ TEST(LabelCommitter, ManyWaitForOneWrite) {
   EXPECT_EQ(committer.put({{{}, "x"}}).size(), 1u) << "the thread still runs";
 }
 
-class LabelDesk : public testing::Test {
+class AnswerServiceTest : public testing::Test {
  protected:
   void ask(int64_t count, int64_t members, int64_t votes) {
     std::vector<oracle::Query> queries = grids(count, members);
@@ -174,7 +176,7 @@ class LabelDesk : public testing::Test {
   oracle::Ledger ledger_{folder_ / "ledger.sqlite", "run"};
 };
 
-TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
+TEST_F(AnswerServiceTest, GivesAQuestionToAsManyPeopleAsAreWanted) {
   ask(3, 4, 2);
   AnswerService service(ledger_, folder_.path().string(), {});
   const auto ann = service.next("ann", 0, 2), bob = service.next("bob", 0, 2), eve = service.next("eve", 0, 5);
@@ -192,7 +194,7 @@ TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   EXPECT_EQ(service.next("eve", 400, 5).size(), 2u) << "leases end";
 }
 
-TEST_F(LabelDesk, LargeQueriesComeInParts) {
+TEST_F(AnswerServiceTest, LargeQueriesComeInParts) {
   ask(1, 18, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
   const auto first = service.next("ann", 0, 3);
@@ -204,7 +206,7 @@ TEST_F(LabelDesk, LargeQueriesComeInParts) {
   EXPECT_EQ(rest[0].members, (std::vector<int64_t>{115, 116, 117}));
 }
 
-TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
+TEST_F(AnswerServiceTest, TheSameAnswerCountsOnceAndUndoSupersedes) {
   ask(2, 3, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
   const oracle::Query card = service.next("ann", 0, 1)[0];
@@ -228,7 +230,7 @@ TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   EXPECT_NE(service.record(foreign), "") << "a member that was not asked";
 }
 
-TEST_F(LabelDesk, ASkippedCardIsForAnotherPerson) {
+TEST_F(AnswerServiceTest, ASkippedCardIsForAnotherPerson) {
   ask(1, 2, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
   EXPECT_EQ(service.record(filled("ann", kU1, service.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
@@ -237,7 +239,7 @@ TEST_F(LabelDesk, ASkippedCardIsForAnotherPerson) {
   EXPECT_EQ(ledger_.open_questions(), 2);
 }
 
-TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
+TEST_F(AnswerServiceTest, AnswersFromOtherProgramsCloseQuestions) {
   ask(2, 2, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
   std::string lines;
@@ -251,7 +253,7 @@ TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
   EXPECT_EQ(cards[0].id, 2);
 }
 
-TEST_F(LabelDesk, GoldIsShownToEachPersonOnce) {
+TEST_F(AnswerServiceTest, GoldIsShownToEachPersonOnce) {
   ask(30, 1, 1);
   std::vector<oracle::Query> gold = {{0, oracle::QueryKind::captcha, 1, {2, 3}}};
   gold[0].sampler = kGoldSampler;
@@ -287,8 +289,8 @@ TEST_F(LabelDesk, GoldIsShownToEachPersonOnce) {
   for (const oracle::Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
 }
 
-// A job writes the ledger; the service has a copy of its open questions and hands answers on.
-TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
+// A job writes the ledger; the service has a copy of its open questions and submits answers to the job.
+TEST(BesideAJob, AnswersReachTheJobOnceAlsoAfterKills) {
   const TestFolder folder;
   const std::string run = folder.path().string();
   oracle::Ledger job(folder / "ledger.sqlite", "run");
@@ -311,9 +313,9 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
     EXPECT_EQ(service.record(filled("ann", kU1, cards[0])), "");
     EXPECT_EQ(service.record(filled("ann", kU2, cards[1], oracle::Verdict::no)), "");
     EXPECT_EQ(service.undo("ann", kU2), "");
-    EXPECT_NE(service.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
+    EXPECT_NE(service.next("ann", 0, 5)[0].id, cards[0].id) << "although the job has not read it yet";
   }
-  std::filesystem::remove_all(folder / "inbox");  // as if the server had been killed before it could hand on
+  std::filesystem::remove_all(folder / "inbox");  // as if the server had been killed before it submitted the answer
   {
     oracle::Ledger copy(folder / "copy.sqlite", "run");
     AnswerService service(copy, run, options);
@@ -333,8 +335,9 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
   EXPECT_TRUE(warnings.empty());
 }
 
-// Gold beside a job is the page's own: shown and scored, and nothing of it reaches the job, which would refuse it.
-TEST(LabelBeside, GoldIsNotHandedOn) {
+// Beside a job gold questions belong to the page: their answers are scored and not submitted, because the job would
+// refuse them.
+TEST(BesideAJob, GoldIsNotSubmitted) {
   const TestFolder folder;
   oracle::Ledger job(folder / "ledger.sqlite", "run"), copy(folder / "copy.sqlite", "run");
   std::vector<oracle::Query> queries = grids(3, 2);

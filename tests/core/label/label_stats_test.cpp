@@ -1,4 +1,4 @@
-// label_stats: what follows from the answers so far: answered and inferred pairs, contradictions, the consensus.
+// label_stats: figures of the answers so far: answered and inferred pairs, contradictions, the consensus.
 #include "core/label/label_stats.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 std::string card_uuid(char c) { return std::string(32, c); }
 
-TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
+TEST(LabelStats, CountsInferredPairsAndFindsTheChain) {
   const TestFolder folder;
   oracle::Ledger ledger(folder / "ledger.sqlite", "run");
   std::vector<oracle::Query> queries = {{0, oracle::QueryKind::captcha, 0, {1, 2, 3}},
@@ -58,8 +58,8 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   EXPECT_NE(service.resolve("bob", card_uuid('6'), 9, 9, oracle::Verdict::no), "");
 }
 
-// Two who say yes to everything outvote one who looks, unless it is estimated who errs how.
-TEST(LabelStanding, TheConsensusDecides) {
+// Two people who answer yes to everything outvote a careful one; Dawid and Skene's model does not let them.
+TEST(LabelStats, TheConsensusDecides) {
   const TestFolder folder;
   oracle::Ledger ledger(folder / "ledger.sqlite", "run");
   std::vector<oracle::Query> queries;
@@ -69,7 +69,7 @@ TEST(LabelStanding, TheConsensusDecides) {
   for (const oracle::Query& q : queries) {
     const oracle::Verdict right = q.id % 2 == 0 ? oracle::Verdict::yes : oracle::Verdict::no;
     for (const char* who : {"ann", "bob", "cat", "dan"}) {
-      if (q.id == 21 && *who == 'b') continue;  // the last one is ann's alone against the two
+      if (q.id == 21 && *who == 'b') continue;  // in the last one ann contradicts the other two
       answers.push_back(
           {q.id, q.template_sample, q.members[0], *who == 'a' || *who == 'b' ? right : oracle::Verdict::yes, who});
     }
@@ -82,7 +82,7 @@ TEST(LabelStanding, TheConsensusDecides) {
   EXPECT_EQ(relation(oracle::ConsensusKind::dawid_skene), graph::Relation::different);
 }
 
-TEST(LabelStanding, KnownPairsAreThoseWhoseRelationIsKnown) {
+TEST(LabelStats, KnownPairsAreThoseWhoseRelationIsKnown) {
   graph::GraphStore store(12);
   std::vector<int64_t> labels(12, -1);
   labels[0] = labels[1] = 0, labels[2] = 1, labels[3] = 2;

@@ -23,7 +23,7 @@ int64_t collectives(const graph::BatchGraph& graph, const std::vector<int64_t>& 
   return calls[0];
 }
 
-TEST(GraphTerms, OnlyWhatSpansRanksIsSent) {
+TEST(GraphTerms, SendsOnlySumsThatSpanRanks) {
   const auto graphs = test_graphs(10, 2, graph::Signs::positive);
   EXPECT_EQ(collectives(graphs[0].second, {0, 5, 10}), 0) << "views of a sample live on one rank";
   EXPECT_EQ(collectives(graphs[1].second, {0, 5, 10}), 1) << "the sums of classes";

@@ -168,7 +168,7 @@ TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
   Batch batch = slice_of(graph, {0, 4}, 0);
   with_support(bad, support, at::kDouble)(batch);
   auto alone = comm::make_local_comm();
-  EXPECT_TRUE(std::isnan(make_nnclr({})(z, batch, *alone).value)) << "for the guard to see";
+  EXPECT_TRUE(std::isnan(make_nnclr({})(z, batch, *alone).value)) << "so that the trainer skips the step";
   at::Tensor zero = z.clone();
   zero[3].zero_();
   const LossResult result = run_sliced(make_nnclr({}), zero, graph, {0, 4}, with_support(zero, support, at::kDouble));

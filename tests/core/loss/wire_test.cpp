@@ -1,5 +1,5 @@
-// wire: the bytes that a VICReg step sends: in the covariance form independent of W and of the rows, while the gather
-// of the official code grows with both.
+// wire: the bytes that a VICReg step sends. In the covariance form they do not depend on W or the rows; the gather of
+// the official code grows with both.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>

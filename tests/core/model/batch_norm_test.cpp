@@ -147,7 +147,7 @@ void with_every_cut(at::ScalarType dtype, const at::Tensor& x, const at::Tensor&
   }
 }
 
-TEST(BatchNorm, RanksMakeNoDifference) {
+TEST(BatchNorm, IsTheSameForAnyNumberOfRanks) {
   for (const Shape shape : {Shape::planes, Shape::channels_last}) {
     at::manual_seed(3);
     SCOPED_TRACE(testing::Message() << "seed 3, shape " << int(shape));
@@ -162,7 +162,7 @@ TEST(BatchNorm, RanksMakeNoDifference) {
   }
 }
 
-TEST(BatchNorm, ALargeMeanCostsNoDigits) {
+TEST(BatchNorm, ALargeMeanLosesNoDigits) {
   for (const Shape shape : {Shape::rows, Shape::planes, Shape::channels_last}) {
     at::manual_seed(4);
     SCOPED_TRACE(testing::Message() << "seed 4, shape " << int(shape));

@@ -143,7 +143,7 @@ TEST(MicroBatches, AreThoseOfTheGlobalBatchForAnyNumberOfRanks) {
 }
 
 // The function computed in pieces, with autograd through all of them.
-TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
+TEST(MicroBatches, WithBatchNormGiveTheGradientOfTheFunctionInPieces) {
   SCOPED_TRACE("seed 3");
   const auto comm = comm::make_local_comm();
   const at::Tensor images = all_images({3, 5, 5});

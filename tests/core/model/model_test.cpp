@@ -164,7 +164,7 @@ TEST(Model, WeightsComeFromTheSeedWithTorchvisionsDistributions) {
                          pa["backbone.blocks.2.conv.weight"].slice(1, 0, 16)));
 }
 
-TEST(Model, GrayImagesStandForThreeEqualChannels) {
+TEST(Model, GrayImagesAreThreeEqualChannels) {
   auto comm = comm::make_local_comm();
   at::manual_seed(1);
   SCOPED_TRACE("seed 1");
@@ -186,7 +186,7 @@ TEST(Model, GrayImagesStandForThreeEqualChannels) {
 }
 
 // z and the summed gradients of the images split over ranks; a rank may have no image.
-TEST(Model, RanksMakeNoDifference) {
+TEST(Model, IsTheSameForAnyNumberOfRanks) {
   for (const char* backbone : {"convnet", "resnet18"}) {
     at::manual_seed(2);
     SCOPED_TRACE(testing::Message() << backbone << ", seed 2");

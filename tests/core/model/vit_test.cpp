@@ -157,7 +157,7 @@ TEST(InitWeights, AFileOfMoreLayersOrOtherPartsIsRefused) {
       << text;
 }
 
-TEST(InitWeights, ADifferenceChangesNothing) {
+TEST(InitWeights, AFileThatDoesNotMatchChangesNothing) {
   const TestFolder folder;
   auto comm = comm::make_local_comm();
   ModelSpec spec;

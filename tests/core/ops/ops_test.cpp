@@ -1,5 +1,5 @@
-// ops: ops on CPU tensors run the kernels; on meta every tensor of a criterion is on meta, and an error names a tensor
-// on another device.
+// ops: ops on CPU tensors run the kernels. On the meta device every tensor of a criterion is on meta; an error names a
+// tensor on another device.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>

@@ -105,7 +105,7 @@ TEST(Optim, EqualsItsFormula) {
     }
 }
 
-TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
+TEST(Optim, WithAZeroGradientOnlyDecayMovesParameters) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     at::manual_seed(2);
     SCOPED_TRACE(testing::Message() << kind << ", seed 2");
@@ -149,7 +149,7 @@ TEST(Optim, ANewOptimizerContinuesFromItsState) {
   }
 }
 
-TEST(Optim, ThreadsMakeNoDifference) {
+TEST(Optim, IsTheSameForAnyNumberOfThreads) {
   const int before = at::get_num_threads();
   std::vector<at::Tensor> results;
   for (const int threads : {1, 3}) {

@@ -46,7 +46,7 @@ inline Pool whole_pool(const std::vector<int64_t>& labels, double noise) {
 // A taxonomy of four classes: 0, 1 lie under node 4, 2, 3 under node 5; 6 is the root.
 inline const std::vector<int64_t> kTree = {4, 4, 5, 5, 6, 6, -1};
 
-// What queries ask and expect, to be compared.
+// The content of queries with their predictions, to be compared.
 using Asked = std::vector<std::tuple<int64_t, int64_t, std::vector<int64_t>, std::vector<graph::Relation>>>;
 inline Asked asked(const std::vector<Query>& queries) {
   Asked all;
@@ -55,7 +55,7 @@ inline Asked asked(const std::vector<Query>& queries) {
   return all;
 }
 
-// Decisions as they follow from a single answer each: what a loop without a ledger inserts.
+// Decisions of a single answer each, which a loop without a ledger inserts.
 inline std::vector<Decision> as_decisions(const Query& query, const std::vector<Answer>& answers) {
   std::vector<Decision> decisions;
   for (const Answer& a : answers)

@@ -1,4 +1,4 @@
-// oracle: captcha in a closed loop with the simulated labeler, what it never asks, and the draws around it.
+// oracle: captcha in a closed loop with the simulated labeler, pairs that it never asks, and the pool's draws.
 #include "core/oracle/oracle.h"
 
 #include <ATen/ops/empty.h>
@@ -108,7 +108,7 @@ TEST(Captcha, RecoversTheGraphFromTemplates) {
   }
 }
 
-TEST(Captcha, EmbeddingsBringItNearN) {
+TEST(Captcha, WithEmbeddingsItNeedsAboutNQuestions) {
   const std::vector<int64_t> labels = make_labels(300, 5);
   graph::GraphStore blind(300), guided(300);
   blind.set_labels(draw_template_labels(labels, 1));
@@ -132,7 +132,7 @@ TEST(Captcha, DiscoversTheClasses) {
   }
 }
 
-TEST(Captcha, AsksForTheClassOfWhichLeastIsKnown) {
+TEST(Captcha, AsksForTheLeastKnownClass) {
   graph::GraphStore store(40);
   std::vector<int64_t> labels(40, -1);
   labels[3] = labels[4] = labels[5] = 0;
@@ -153,7 +153,7 @@ TEST(Captcha, AsksForTheClassOfWhichLeastIsKnown) {
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 2, 1}));
 }
 
-TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
+TEST(Captcha, SkipsPendingPairsAndIgnoresTheOrderOfThePool) {
   const std::vector<int64_t> labels = make_labels(120, 4);
   graph::GraphStore store(120);
   store.set_labels(draw_template_labels(labels, 2));
@@ -188,7 +188,7 @@ TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
             sampler->choose(store, pool, {9, 5, 30, {}})[0].members);
 }
 
-TEST(Captcha, SaysWhatItLacks) {
+TEST(Captcha, MissingInputsAreNamed) {
   graph::GraphStore store(10);
   const Pool pool{{0, 1, 2}, {}};
   EXPECT_THROW(make_query_sampler(captcha(10, Templates::given, Guide::none))->choose(store, pool, {0, 0, 5, {}}),
@@ -201,7 +201,7 @@ TEST(Captcha, SaysWhatItLacks) {
       make_query_sampler(captcha(10, Templates::discover, Guide::none))->choose(store, pool, {0, 0, 0, {}}).empty());
 }
 
-TEST(SimulatedLabeler, FlipsTheShareThatIsSet) {
+TEST(SimulatedLabeler, FlipsTheConfiguredShare) {
   const std::vector<int64_t> labels = {0, 1, 0, -1};
   const auto exact = make_simulated_labeler(labels, {});
   const std::vector<Answer> answers = exact->answer({4, QueryKind::captcha, 0, {1, 2, 3}});
@@ -227,7 +227,7 @@ TEST(SimulatedLabeler, FlipsTheShareThatIsSet) {
   EXPECT_THROW(exact->answer({1, QueryKind::pair, 0, {9}}), Error);
 }
 
-TEST(Pool, KeepsAQuarterForWhatIsKnown) {
+TEST(Pool, KeepsAQuarterForKnownSamples) {
   graph::GraphStore store(1000);
   std::vector<int64_t> labels(1000, -1);
   for (int64_t s = 0; s < 300; ++s) labels[s] = s % 3;
@@ -252,7 +252,7 @@ TEST(Pool, KeepsAQuarterForWhatIsKnown) {
   EXPECT_TRUE(part.front() >= 250 && part.back() < 350);
 }
 
-TEST(Pool, BringsBackWhatWasRefused) {
+TEST(Pool, ContainsRefusedSamplesAgain) {
   for (graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::off}) {
     graph::GraphStore store(1000, deduction);
     std::vector<int64_t> labels(1000, -1);
@@ -291,7 +291,7 @@ TEST(Pool, TemplatesAreOneOfEachClass) {
   EXPECT_NE(known, draw_template_labels(labels, 2));
 }
 
-TEST(Answers, AreSortedByWhatTheyTell) {
+TEST(Answers, AreCountedByTheirEffect) {
   graph::GraphStore store(5);
   const AnswersUsed used = insert_answers(store, {{1, 0, 1, QueryKind::pair, kNoNode, Verdict::yes, 0, 1},
                                                   {1, 1, 2, QueryKind::pair, kNoNode, Verdict::no, 0, 1},

@@ -8,7 +8,7 @@
 namespace pal::oracle {
 namespace {
 
-TEST(RelationCount, IsThatOfALookAtAllPairs) {
+TEST(RelationCount, EqualsACountOverAllPairs) {
   int64_t wrong = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// plot: round ticks, curves where their values say, bands, gaps, pictures, and text that stays well-formed XML.
+// plot: round ticks, curves at their values, bands, gaps, pictures, and well-formed XML for any text.
 #include "core/plot/plot.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Plot, TicksAreRoundAndInside) {
   EXPECT_EQ(tick_text(10, AxisScale::log), "10");
 }
 
-TEST(Plot, CurvesLieWhereTheirValuesSay) {
+TEST(Plot, CurvesAreDrawnAtTheirValues) {
   PlotPanel panel{
       .title = "a < b & c", .x = {.label = "queries"}, .y = {.label = "error", .low = 0, .high = 1}, .curves = {}};
   panel.curves.push_back({.name = "active", .x = {0, 50, 100}, .y = {1, 0.5, 0}, .spread = {0, 0.25, 0}});
@@ -114,14 +114,14 @@ TEST(Plot, LogAxesAreLogarithmic) {
   EXPECT_NEAR(line[1].second, (line[0].second + line[2].second) / 2, 0.02);
 }
 
-TEST(Plot, WhatIsNotFiniteLeavesAGap) {
+TEST(Plot, NonFiniteValuesLeaveAGap) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   PlotPanel panel{.x = {}, .y = {}, .curves = {}};
   panel.curves.push_back({.name = "c", .x = {0, 1, 2, 3, 4}, .y = {1, 2, nan, 3, 4}});
   std::string svg = svg_plot({panel});
   EXPECT_EQ(occurrences(svg, "<polyline"), 2);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
-  panel.curves[0].y = {nan, nan, nan, nan, nan};  // nothing to show is a plot too
+  panel.curves[0].y = {nan, nan, nan, nan, nan};  // no values still give a plot
   svg = svg_plot({panel});
   EXPECT_TRUE(well_formed(svg));
   EXPECT_EQ(occurrences(svg, "<polyline"), 0);
@@ -149,7 +149,7 @@ TEST(Plot, PicturesMergeEqualCells) {
   EXPECT_EQ(occurrences(svg, "fill=\"#808080\""), 1);
 }
 
-TEST(Plot, ThreePanelsToARowAndEveryCurveItsOwnStroke) {
+TEST(Plot, ThreePanelsInARowAndADifferentStrokeForEveryCurve) {
   PlotPanel panel{.x = {}, .y = {}, .curves = {}};
   for (int k = 0; k < 12; ++k) panel.curves.push_back({.name = "c", .x = {0, 1}, .y = {0.1 * k, 0.3}});
   const std::string svg = svg_plot({panel, panel, panel, panel});

@@ -1,7 +1,7 @@
-// checkpoint_kill: writers killed with SIGKILL at random moments; what was said to be complete loads every time.
+// checkpoint_kill: writers killed with SIGKILL at random moments; every checkpoint reported as complete can be loaded.
 //
 // Two processes write the files of a checkpoint, as two ranks do, and the first one completes it when the second has
-// said that it is done. Both are killed, or one of them first. PAL_KILLS sets how often (200).
+// reported that it is done. Both are killed, or one of them first. PAL_KILLS sets how often (200).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ constexpr size_t kTensors = 12, kBytes = 40'000;
 const std::vector<TensorGroup> kGroups = {{"model", std::vector<uint64_t>(kTensors, kBytes)},
                                           {"optim", std::vector<uint64_t>(kTensors, kBytes)}};
 
-// What tensor k of a checkpoint holds: every byte depends on the step.
+// The values of tensor k of a checkpoint: every byte depends on the step.
 std::string content(int64_t step, size_t k) {
   return std::string(kBytes, static_cast<char>('a' + (step * 7 + static_cast<int64_t>(k)) % 26));
 }
@@ -66,7 +66,7 @@ class Killed : public testing::Test {
     return sums;
   }
 
-  // Rank 1: told a step, writes its share, hands over the sums. Never returns.
+  // Rank 1: reads a step, writes its share, sends the checksums. Never returns.
   [[noreturn]] void second(Pipe& steps, Pipe& sums) {
     for (int64_t step = 0; read(steps.ends[0], &step, sizeof(step)) == sizeof(step);) {
       std::string text;
@@ -75,7 +75,7 @@ class Killed : public testing::Test {
     }
     _exit(0);
   }
-  // Rank 0: one checkpoint after the other; says which one is complete. Never returns.
+  // Rank 0: writes one checkpoint after the other and reports each complete one. Never returns.
   [[noreturn]] void first(int64_t step, Pipe& steps, Pipe& sums, Pipe& said) {
     std::vector<std::string> others;
     for (const SharedFile& f : files_) {
@@ -95,7 +95,7 @@ class Killed : public testing::Test {
     }
   }
 
-  // Both writers, from the checkpoint after `newest` on; for as long as the caller lets them.
+  // Both writers, from the checkpoint after `newest` on, until the caller kills them.
   struct Writers {
     Pipe steps, sums, said;
     pid_t one = -1, zero = -1;
@@ -176,17 +176,17 @@ TEST_F(Killed, TheNewestCompleteCheckpointLoads) {
       ASSERT_EQ(last, 0);
       continue;
     }
-    // Said to be complete, or completed before it could be said.
+    // Reported as complete, or completed just before the report.
     ASSERT_TRUE(stands.front() == last || stands.front() == last + 1) << stands.front() << " after " << last;
     for (const int64_t step : stands) expect_whole(step);
     if (testing::Test::HasFatalFailure()) return;
     newest = stands.front();
   }
-  EXPECT_GT(newest, kills / 10);  // they did write
+  EXPECT_GT(newest, kills / 10);  // they wrote something
   EXPECT_GT(fresh, kills / 10);   // and were killed while they did
 }
 
-TEST(Shares, EveryTensorOnceAndTheRanksAlike) {
+TEST(Shares, EveryTensorOnceAndEqualShares) {
   Random random(3, Purpose::bench);
   for (int round = 0; round < 200; ++round) {
     SCOPED_TRACE(testing::Message() << "seed 3, round " << round);
@@ -210,7 +210,7 @@ TEST(Shares, EveryTensorOnceAndTheRanksAlike) {
       load[f.rank] += f.bytes;
     }
     for (size_t g = 0; g < groups.size(); ++g) EXPECT_EQ(next[g], groups[g].bytes.size());
-    // No rank has more than two pieces' worth above the mean.
+    // No rank has more than two pieces above the mean.
     EXPECT_LE(*std::max_element(load.begin(), load.end()), 2 * (all / ranks + largest) + 1);
   }
 }

@@ -1,4 +1,4 @@
-// checkpoint: what is written is loaded; damaged or unfinished ones are skipped, wherever the writer was killed.
+// checkpoint: a written checkpoint is loaded; damaged and unfinished ones are skipped, after a kill at any point.
 #include "core/record/checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -134,7 +134,7 @@ TEST_F(Checkpoint, DamagedOnesAreSkippedForTheOneBefore) {
     bytes.back() ^= 1;
     io::write_file_atomically(p, bytes);
   });
-  // A manifest that agrees with a file that makes no sense.
+  // A manifest that matches a file without meaning.
   const auto forge = [&](const std::string& file, const std::function<std::string(std::string)>& edited) {
     damage(file, [&](const fs::path& p) {
       const std::string old_hash = io::sha256_file(p);
@@ -163,7 +163,7 @@ TEST_F(Checkpoint, DamagedOnesAreSkippedForTheOneBefore) {
   EXPECT_EQ(warnings_.size(), 2u);
 }
 
-TEST_F(Checkpoint, ARunThatWentBackReplacesWhatItLeftBehind) {
+TEST_F(Checkpoint, ARunThatWentBackReplacesLaterCheckpoints) {
   for (const int64_t step : {10, 20, 30}) write(step, 5);
   fs::resize_file(at_step(20) / "model.safetensors", 3);
   fs::resize_file(at_step(30) / "model.safetensors", 3);
@@ -174,7 +174,7 @@ TEST_F(Checkpoint, ARunThatWentBackReplacesWhatItLeftBehind) {
   expect_loads(15, 0);
 }
 
-TEST_F(Checkpoint, OtherNamesAreLeftAlone) {
+TEST_F(Checkpoint, FilesOfOtherNamesAreNotTouched) {
   write(10);
   for (const char* name :
        {"step-", "step-x", "step-011", "step-99999999999999999999", "notes", ".new-step-20", ".old-step-20"})

@@ -1,4 +1,4 @@
-// metrics_reader and tensorboard: what a kill leaves in metrics.jsonl; records with the checksums of the format.
+// metrics_reader and tensorboard: metrics.jsonl after a kill; records with the checksums of the format.
 #include "core/record/metrics_reader.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// metrics: fields of a line, going on after a step, half lines, files: atomic writing and its errors.
+// metrics: the fields of a line, resuming after a step, half lines; files: atomic writing and its errors.
 #include "core/record/metrics.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Metrics : public testing::Test {
   TestFolder folder_;
 };
 
-TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
+TEST_F(Metrics, LinesHaveTheDocumentedFields) {
   MetricsWriter writer(path(), 0);
   writer.write(at_step(1));
   auto first = lines();  // readable while the run writes
@@ -95,13 +95,13 @@ TEST_F(Metrics, ContinuesAfterTheStepItResumesFrom) {
   EXPECT_TRUE(lines().empty());
 }
 
-TEST_F(Metrics, SurvivesGarbage) {
+TEST_F(Metrics, IgnoresLinesThatAreNotMetrics) {
   io::write_file_atomically(path(), "not json\n[1]\n{\"epoch\":1}\n{\"step\":\"1\"}\n{\"step\":1}\n\n");
   MetricsWriter writer(path(), 5);
   EXPECT_EQ(lines().size(), 1u);
 }
 
-TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
+TEST_F(Metrics, FilesAreReplacedAtomically) {
   const std::string file = folder_ / "a";
   io::write_file_atomically(file, "one");
   io::write_file_atomically(file, std::string("two\0three", 9));

@@ -1,4 +1,4 @@
-// setup: what the settings of a run become; run_spec: each key of the config in its struct.
+// setup: samples, labels and graph from the settings of a run; run_spec: each key of the config in its struct.
 #include "core/setup/setup.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(Setup, KnownLabelsAreAShareOfTheSubset) {
   }
 }
 
-TEST(Setup, CaptchaFromNothingGetsOneTemplatePerClass) {
+TEST(Setup, CaptchaWithoutLabelsGetsOneTemplatePerClass) {
   const Labels data(1000);
   const auto subset = training_subset(spec_with({}), data);
   const auto known =
@@ -174,7 +174,7 @@ int64_t edge_samples_of(const std::vector<std::string>& overrides, int64_t label
   return edge_samples(spec_with(overrides), labeled, 1000, graph::EdgeDraw(store, all));
 }
 
-TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
+TEST(Setup, EdgeSamplesWhenSomeLabelsAreKnown) {
   const auto of = [](const std::vector<std::string>& overrides, int64_t labeled) {
     return edge_samples_of(overrides, labeled);
   };
@@ -187,7 +187,7 @@ TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
   EXPECT_EQ(of({"graph.kind=mixed", "graph.edge_share=0"}, 10), 0);
 }
 
-TEST(Setup, EdgeSamplesWhereAllAreKnownAndSeldomMeet) {
+TEST(Setup, EdgeSamplesWhenAllLabelsAreKnownAndSeldomMeet) {
   const std::vector<std::string> small = {"graph.kind=supervised", "train.global_batch=64"};
   EXPECT_EQ(edge_samples_of(small, 1000, 10), 0);
   EXPECT_EQ(edge_samples_of(small, 1000, 50), 0);    // 19 partners: 70 % of the rows find one
@@ -211,7 +211,7 @@ TEST(RunSpec, EveryChoiceIsRead) {
   }
 }
 
-TEST(RunSpec, WhatIsNotSetIsEmpty) {
+TEST(RunSpec, KeysThatAreNotSetAreEmpty) {
   const RunSpec spec = spec_of();
   EXPECT_FALSE(spec.train.steps || spec.train.epochs || spec.optim.lr || spec.optim.base_lr || spec.loss.self_loops);
   EXPECT_TRUE(spec.data.train.empty() && spec.data.test.empty() && spec.model.init.empty() && spec.graph.pairs.empty());

@@ -67,7 +67,7 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   head.fit({});
   EXPECT_GT(nothing, 0.5);
   EXPECT_LT(error(), 0.1);
-  // Answered pairs alone, without deduction, do it too.
+  // The same from answered pairs alone, without deduction.
   graph::GraphStore pairs(1000, graph::Deduction::off);
   for (int64_t i = 0; i + 1 < 1000; ++i)
     pairs.insert(i, i + 1,
@@ -78,7 +78,7 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
 }
 
 // A grid's answers, and a wrong one between every two templates: with deduction all classes become one.
-TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerSpoilsOneSample) {
+TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerAffectsOneSample) {
   const StudyData data = noisy_corners(1000);
   FeatureHead head(data.train, 5);
   const auto error = [&](graph::Deduction deduction, bool wrong) {
@@ -99,7 +99,7 @@ TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerSpoilsOneSample) {
   };
   const double clean = error(graph::Deduction::on, false);
   EXPECT_LT(clean, 0.1);
-  EXPECT_NEAR(error(graph::Deduction::once, false), clean, 1e-12) << "stars are the components";
+  EXPECT_NEAR(error(graph::Deduction::once, false), clean, 1e-12) << "the groups are the components";
   EXPECT_NEAR(error(graph::Deduction::once, true), clean, 0.03);
   EXPECT_GT(error(graph::Deduction::on, true), clean + 0.2);
 }
@@ -114,7 +114,7 @@ TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
   const auto error = [&] {
     return 1 - eval::linear_probe(head(split.train), split.train_labels, head(data.test), data.test_labels, 5, {}).top1;
   };
-  // Pairs that are alike by nothing: the noise of the last columns.
+  // Pairs that agree only in the noise of the last columns.
   graph::GraphStore wrong(1500);
   for (int64_t i = 0; i + 1 < 1500; i += 2) wrong.insert(i, i + 1, graph::Relation::same);
   head.see(wrong);
@@ -125,14 +125,14 @@ TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
   right.set_labels(some);
   head.see(right);
   const HeadOptions chosen = choose_head(head, split, {.iterations = 20});
-  EXPECT_LT(chosen.prior, doubtful.prior) << "a graph that tells something is believed sooner";
+  EXPECT_LT(chosen.prior, doubtful.prior) << "an informative graph gets a smaller prior";
   const double best = error();
   EXPECT_LT(best, 0.15);
   head.fit(chosen);
   EXPECT_EQ(error(), best) << "it is fitted with what was chosen";
 }
 
-TEST(Study, CaptchaLearnsFromItsAnswersAndKnowsMoreThanRandomPairs) {
+TEST(OfflineStudy, CaptchaLearnsMoreThanRandomPairs) {
   const StudyData data = noisy_corners(1000);
   const auto curve = [&](const std::string& sampler, const StudyLine& line = {"x"}) {
     return run_study(study_spec({"oracle.sampler=" + sampler}), line, data);
@@ -152,12 +152,12 @@ TEST(Study, CaptchaLearnsFromItsAnswersAndKnowsMoreThanRandomPairs) {
   const std::vector<StudyPoint> free = curve("nnclr", {"nnclr", StudyAnswers::assumed});
   EXPECT_EQ(free[2].cost, 0);
   EXPECT_GT(free[2].questions, 200);
-  // The same run again is the same run.
+  // A second run gives the same result.
   const std::vector<StudyPoint> again = curve("captcha");
   for (size_t k = 0; k < again.size(); ++k) EXPECT_EQ(again[k].linear, captcha[k].linear);
 }
 
-TEST(Study, ClosureCountsItsQuestions) {
+TEST(OfflineStudy, ClosureCountsItsQuestions) {
   StudyData data = noisy_corners(600);
   data.train.narrow(1, 8, 8).zero_();
   const auto found = [&](const std::string& guide) {
@@ -240,8 +240,8 @@ struct Circles {
   graph::GraphStore store{60};
 };
 
-// The game's own questions, put to our store: what it fills in is what our store implies, entry by entry.
-TEST(Study, ImpliesWhatTheCaptchaOfTheKernelExperimentsFills) {
+// The questions of the kernel experiments, inserted into our store: both infer the same relations, entry by entry.
+TEST(OfflineStudy, InfersTheSameAsTheCaptchaOfTheKernelExperiments) {
   Circles c(4);
   theory::CaptchaGame game(c.small, 4);
   Random random(5, Purpose::theory);
@@ -264,8 +264,8 @@ TEST(Study, ImpliesWhatTheCaptchaOfTheKernelExperimentsFills) {
   }
 }
 
-// Both play on their own until they know every class of every point: the same graph, for about as many questions.
-TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
+// Both ask on their own until the class of every point is known: the same graph after about as many questions.
+TEST(OfflineStudy, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
   double theirs = 0, ours = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     Circles c(seed);

@@ -52,7 +52,7 @@ TEST(Experiment, ActiveIsBelowPassive) {
   EXPECT_GT(mean_at(passive, 400) - mean_at(passive, 790), 0.05);
 }
 
-TEST(Experiment, NegativesHurtFirstAndHelpLater) {
+TEST(Experiment, NegativesRaiseTheErrorFirstAndLowerItLater) {
   const ExperimentResult r = run_trials("contrastive", 6, [](ExperimentOptions& o) { o.steps = 26; });
   double early = 0, late = 0;
   for (double x = 50; x <= 120; x += 10) early += mean_at(r.error[0], x) - mean_at(r.error[1], x);
@@ -143,7 +143,7 @@ TEST(Experiment, RefusesInvalidSizes) {
   EXPECT_THROW(figure("actve"), Error);
 }
 
-TEST(Experiment, TheCaptchaGameDeducesOnlyWhatIsTrue) {
+TEST(Experiment, TheCaptchaGameInfersOnlyTrueRelations) {
   Random random(3, Purpose::bench);
   std::vector<int> labels(40);
   for (int& y : labels) y = static_cast<int>(random.below(4));

@@ -1,4 +1,4 @@
-// collectives: each one on small-integer values, whose sums are exact, compared bit for bit with what they must be.
+// collectives: each one on small integers, whose sums are exact, compared bit for bit with the expected values.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -15,12 +15,12 @@
 namespace pal::dist {
 namespace {
 
-// What rank r gives: `rows` rows of width 3 with values that tell rank, row and column apart.
+// The input of rank r: `rows` rows of width 3; the value is different for every rank, row and column.
 at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
   return (at::arange(rows * 3, at::kLong).remainder(17) + 5 * rank).reshape({rows, 3}).to(type);
 }
 
-enum class Waits { spinning, asleep };  // a communicator of either kind
+enum class Waits { spinning, sleeping };  // a communicator of either kind
 
 class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Waits>> {
  protected:
@@ -65,7 +65,7 @@ TEST_P(Collectives, LargeSums) {
   }
 }
 
-TEST(LargeSum, IsInTheOrderOfRanks) {
+TEST(LargeSum, AddsInTheOrderOfRanks) {
   comm::Comm& bulk = test_world().gradients();
   const int64_t n = 300'001;
   const auto share = [&](int rank) {
@@ -129,10 +129,10 @@ TEST_P(Collectives, WrongCountsAreRefusedBeforeAnythingIsSent) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Collectives,
                          testing::Combine(testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte),
-                                          testing::Values(Waits::spinning, Waits::asleep)),
+                                          testing::Values(Waits::spinning, Waits::sleeping)),
                          [](const auto& info) {
                            return std::string(c10::toString(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Asleep");
+                                  (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Sleeping");
                          });
 
 TEST(World, RanksAndHost) {

@@ -1,5 +1,5 @@
-// device_comm: gradient buckets over a communicator that enqueues, as NCCL's does: here one that is late on purpose,
-// whose sums are made when they are joined and not before. And how a flight log shows what is enqueued and not done.
+// device_comm: gradient buckets over a communicator that enqueues, as NCCL's does. The one here is late on purpose: it
+// computes a sum only at join(). Also how the flight recorder shows collectives that are enqueued and not done.
 #include "dist/comm/device_comm.h"
 
 #include <ATen/TensorOperators.h>
@@ -84,18 +84,18 @@ TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
       const float share = static_cast<float>(comm.rank() + 1);
       ((first * share).sum() + (second * share).sum()).backward();
       sync.sum();
-      if (comm.size() == 1) continue;                         // alone nothing is sent
+      if (comm.size() == 1) continue;                         // one rank sends nothing
       EXPECT_EQ(late.begun, (std::vector<int64_t>{64, 32}));  // the last parameter's bucket first, in whole cache lines
       const float sum = static_cast<float>(comm.size() * (comm.size() + 1) / 2);
       for (const auto& [name, t] : p) EXPECT_TRUE(at::equal(t.grad(), at::ones_like(t) * sum)) << name;
       EXPECT_TRUE(sync.finite());
-      EXPECT_EQ(sync.time().seconds, 0.5);  // as the device's events say
+      EXPECT_EQ(sync.time().seconds, 0.5);  // by the events of the device
       EXPECT_EQ(sync.time().hidden(), 0.75);
     }
   }
 }
 
-TEST(DeviceComm, APoisonedRankIsSeenAfterTheJoin) {
+TEST(DeviceComm, ANonFiniteGradientOfOneRankIsSeenAfterTheJoin) {
   LateComm late(test_world().gradients());
   const ops::NamedTensors p = two_parameters();
   GradSync sync(p, late, {16});
@@ -107,7 +107,7 @@ TEST(DeviceComm, APoisonedRankIsSeenAfterTheJoin) {
   EXPECT_FALSE(sync.finite());
 }
 
-TEST(DeviceComm, AFlightLogShowsLaunchesThatAreNotDoneAsPending) {
+TEST(DeviceComm, TheFlightRecorderShowsUnfinishedLaunchesAsPending) {
   FlightRecorder log("device");
   log.begin("all_reduce", {3});
   log.end();

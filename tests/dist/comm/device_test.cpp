@@ -1,4 +1,4 @@
-// device: which device a rank takes, and the sentences for ranks whose devices do not go together.
+// device: which device a rank takes, and the errors for devices that do not fit together; rank_status: missing ranks.
 #include "dist/comm/device.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string refusal(const std::string& asked, const std::vector<FoundDevices>& r
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), Exit::usage);
       if (r == 0) first = e.what();
-      EXPECT_EQ(first, e.what()) << "every rank says the same";
+      EXPECT_EQ(first, e.what()) << "every rank makes the same decision";
     }
   }
   return first;
@@ -40,7 +40,7 @@ TEST(Device, LocalRankModuloVisible) {
   EXPECT_EQ(device_of(0, 4), 0);
   EXPECT_EQ(device_of(3, 4), 3);
   EXPECT_EQ(device_of(5, 4), 1);
-  EXPECT_EQ(device_of(3, 1), 0);  // srun --gpus-per-task=1: each process sees its own alone
+  EXPECT_EQ(device_of(3, 1), 0);  // srun --gpus-per-task=1: each process sees only its own device
   EXPECT_EQ(device_of(2, 0), -1);
 }
 
@@ -57,7 +57,7 @@ TEST(Device, AutoTakesTheGpusWhenEachRankHasOne) {
   EXPECT_EQ(decide_device("cpu", ranks, 6).why, "train.device=cpu");
 }
 
-TEST(Device, AutoGoesToTheCpuOnAllRanksAndSaysWhy) {
+TEST(Device, AutoTakesTheCpuOnAllRanksWithAReason) {
   const auto ranks = ranks_of(2, 0);
   for (int r = 0; r < 4; ++r) {
     const DeviceDecision d = decide_device("auto", ranks, r);
@@ -99,7 +99,7 @@ TEST(Device, FewerDevicesThanRanks) {
   EXPECT_NE(refusal("auto", ranks_of(3, 2)), "");
 }
 
-TEST(Device, TwoRanksOnOneDeviceThoughThereAreMore) {
+TEST(Device, TwoRanksOnOneDeviceAreRefused) {
   auto ranks = ranks_of(2, 2);
   ranks[3].bus = ranks[2].bus;  // lists of CUDA_VISIBLE_DEVICES that begin with the same device
   const std::string text = refusal("cuda", ranks);
@@ -109,9 +109,9 @@ TEST(Device, TwoRanksOnOneDeviceThoughThereAreMore) {
       << text;
 }
 
-TEST(Device, TheSameAddressOnTwoHostsIsFine) { EXPECT_EQ(device_conflict(ranks_of(2, 2)), ""); }
+TEST(Device, TheSameAddressOnTwoHostsIsAllowed) { EXPECT_EQ(device_conflict(ranks_of(2, 2)), ""); }
 
-TEST(Device, MixedVersionsAreNamed) {
+TEST(Device, DifferentVersionsOfNcclAreNamed) {
   auto ranks = ranks_of(2, 2);
   ranks[2].nccl = 22805;
   const std::string text = refusal("cuda", ranks);

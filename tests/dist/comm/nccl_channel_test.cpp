@@ -77,7 +77,7 @@ TYPED_TEST(NcclCollectives, AllReduceInPlaceAndNot) {
       channel.all_reduce(in.data(), out.data(), n, this->type, op);
       channel.before(this->user);
       EXPECT_EQ(out.get(this->user), this->mpi_reduced(n, mpi_op)) << n;
-      // Now the channel is driven first: it must itself wait for its input.
+      // The channel is called before its input is ready: it must wait for the input by itself.
       in.give(this->r + 1, this->user);
       channel.after(this->user);
       channel.all_reduce(in.data(), in.data(), n, this->type, op);
@@ -192,7 +192,7 @@ TEST(NcclChannel, ManyLaunchesMayBeInFlight) {
   EXPECT_THROW(channel.all_reduce(x.data(), x.data(), 3, NcclType::int64), Error);
 }
 
-TEST(NcclChannel, BucketsOverlapWithTheUsersStreamAndAreJoinedAtTheEnd) {
+TEST(NcclChannel, BucketsOverlapWithTheCallersStreamAndAreJoinedAtTheEnd) {
   NcclChannel channel(MPI_COMM_WORLD, 0);
   UserStream user;
   DeviceBuffer<float> first(1000), second(1000);
@@ -235,7 +235,7 @@ TEST(NcclChannel, TheRanksOfAHostHaveAChannelOfTheirOwn) {
   channel.close();
 }
 
-TEST(NcclChannel, AnAbortedChannelRefusesAndANewOneWorks) {
+TEST(NcclChannel, AnAbortedChannelThrowsAndANewOneWorks) {
   {
     NcclChannel channel(MPI_COMM_WORLD, 0);
     DeviceBuffer<float> x(4);
@@ -246,7 +246,7 @@ TEST(NcclChannel, AnAbortedChannelRefusesAndANewOneWorks) {
              [&] { channel.after(nullptr); }, [&] { channel.split_node(); }}) {
       try {
         use();
-        ADD_FAILURE() << "a use after abort passed";
+        ADD_FAILURE() << "a use after abort was accepted";
       } catch (const Error& e) {
         EXPECT_EQ(e.code(), Exit::lost);
         EXPECT_STREQ(e.what(), "this channel was aborted");
@@ -257,7 +257,7 @@ TEST(NcclChannel, AnAbortedChannelRefusesAndANewOneWorks) {
   NcclChannel(MPI_COMM_WORLD, 0).close();
 }
 
-// ---- a rank that does not come --------------------------------------------------------------------------------------
+// ---- a rank that is missing --------------------------------------------------------------------------------------
 class NcclMissing : public testing::Test {
  protected:
   std::string told;  // by the channel's thread, before the host's wait ends
@@ -284,7 +284,7 @@ class NcclMissing : public testing::Test {
   }
 };
 
-TEST_F(NcclMissing, IsNamedAtTheDeadlineByWhoWaits) {
+TEST_F(NcclMissing, IsNamedAtTheDeadlineByTheWaitingRanks) {
   NcclChannel channel(MPI_COMM_WORLD, 0, options());
   if (channel.size() == 1) return channel.close();
   UserStream user;
@@ -308,7 +308,7 @@ TEST_F(NcclMissing, IsNamedAtTheDeadlineByWhoWaits) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST_F(NcclMissing, FreesAHostThatWaitsForTheDeviceItself) {
+TEST_F(NcclMissing, ReleasesAHostThreadThatWaitsForTheDevice) {
   NcclChannel channel(MPI_COMM_WORLD, 0, options());
   if (channel.size() == 1) return channel.close();
   UserStream user;
@@ -325,7 +325,7 @@ TEST_F(NcclMissing, FreesAHostThatWaitsForTheDeviceItself) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST_F(NcclMissing, AWatchdogCanAskSinceWhen) {
+TEST_F(NcclMissing, TheWatchdogGetsTheStartOfTheOldestLaunch) {
   NcclChannel channel(MPI_COMM_WORLD, 0);
   if (channel.size() == 1) return channel.close();
   DeviceBuffer<float> x(4);
@@ -349,14 +349,14 @@ TEST_F(NcclMissing, AWatchdogCanAskSinceWhen) {
   channel.close();
 }
 
-TEST(NcclStart, AnotherVersionOnOneRankIsNamedByAll) {
+TEST(NcclStart, AllRanksNameARankWithAnotherVersion) {
   int size = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1) return;
   if (world_rank() == 1) setenv("SIMNCCL_VERSION", "22805", 1);
   try {
     NcclChannel channel(MPI_COMM_WORLD, 0);
-    ADD_FAILURE() << "two versions of NCCL went together";
+    ADD_FAILURE() << "two versions of NCCL were accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::usage);
     EXPECT_NE(std::string(e.what()).find("rank 0 2.29.7, rank 1 on host"), std::string::npos) << e.what();

@@ -1,7 +1,7 @@
 // nccl_planted: a mistake in the use of NCCL, or its clean twin: nccl_planted CASE clean|bug, as two or more ranks.
 //
-// Exit 0: right numbers; 3: NCCL refused, its words on stdout; 4: wrong numbers; else the exit code of the error.
-// The cases above the line call NCCL themselves, to show what the stand-in sees; those below go through NcclChannel.
+// Exit 0: right numbers; 3: NCCL refused, with its message on stdout; 4: wrong numbers; else the exit code of the
+// error. The first cases call NCCL directly, to test the stand-in; the cases at the end use NcclChannel.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -24,12 +24,12 @@ bool odd(Version version) { return version == Version::bug && g_rank == 1; }  //
   std::printf("%s\n", words.c_str());
   std::fflush(stdout);
   std::fflush(stderr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the other ranks have their say
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the other ranks print their errors
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }
 
-// A non-blocking communicator in few lines.
+// A minimal non-blocking communicator.
 struct Raw {
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
@@ -124,7 +124,7 @@ void other_part(Version v) {  // of a send and its receive
   s.raw.settle();
   s.raw.finish();
 }
-// The sum starts without waiting for the stream that makes its input: with streams late it never sees it.
+// The sum starts without waiting for the stream that makes its input: with late streams it reads old values.
 void input_before_event(Version v) {
   Setup s;
   PAL_CUDA_CHECK(cudaMemsetAsync(s.x.data(), 0, kN * sizeof(float), s.user));
@@ -251,7 +251,7 @@ void other_count_in_channel(Version v) {
   channel.wait();
   channel.close();
 }
-void start(Version) {  // what is wrong comes from the environment
+void start(Version) {  // the environment variables make the fault
   NcclChannel channel(MPI_COMM_WORLD, 0, hasty());
   channel.close();
 }

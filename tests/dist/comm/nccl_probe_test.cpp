@@ -25,7 +25,7 @@ TEST(NcclProbe, SumsAreRightAtEverySize) {
   channel.close();
 }
 
-TEST(NcclProbe, AWrongElementIsCountedAndCondemns) {
+TEST(NcclProbe, AWrongElementIsCountedAndReported) {
   std::vector<float> got;
   for (int64_t i = 0; i < 300; ++i) got.push_back(probe_given(0, i) + probe_given(1, i) + probe_given(2, i));
   EXPECT_EQ(count_wrong(got, 3), 0);

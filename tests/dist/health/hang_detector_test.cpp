@@ -60,7 +60,7 @@ TEST(HangDetector, WaitsForARankWithoutCpu) {
   EXPECT_FALSE(hung(peers));
   EXPECT_FALSE(hung(peers, 1)) << "rank 1 watches rank 0 only";
   EXPECT_TRUE(hung(peers, 0, {.hang_s = 29}));
-  peers[2].idle_s = 10.1;  // and does not even want to run
+  peers[2].idle_s = 10.1;  // and is not runnable
   EXPECT_TRUE(hung(peers));
   EXPECT_NE(sentence(peers).find("the process is stopped, or its host is unreachable"), std::string::npos);
 }
@@ -107,7 +107,7 @@ void wait_uninterrupted() {
 }
 
 // Processes that compute, sleep, wait without interruption, and one that computed and is stopped.
-TEST(LocalRanks, DistinguishWorkingFromStopped) {
+TEST(LocalRanks, DistinguishWorkingFromStoppedProcesses) {
   const auto child = [](void (*what)()) {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -125,7 +125,7 @@ TEST(LocalRanks, DistinguishWorkingFromStopped) {
     return false;
   };
   EXPECT_TRUE(within([&] { return is_working(busy); }));
-  EXPECT_FALSE(is_working(busy, busy)) << "its only thread does not count";
+  EXPECT_FALSE(is_working(busy, busy)) << "its only thread is the one left out";
   EXPECT_TRUE(within([&] { return !is_working(idle); }));
   EXPECT_TRUE(within([&] { return is_working(storage); }));
   kill(busy, SIGSTOP);

@@ -64,7 +64,7 @@ TEST(Watchdog, ItsDestructorDoesNotCommunicate) {
   destroy_one_after_the_other(watchdog);
 }
 
-// An error of one rank: it leaves without stop(), and the others are not blocked by that.
+// After an error a rank destroys its watchdog without stop(), and does not block the other ranks.
 TEST(Watchdog, AnErrorOfOneRankSkipsStop) {
   World& world = test_world();
   alarm(kDeadline);

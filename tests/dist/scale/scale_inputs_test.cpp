@@ -1,4 +1,4 @@
-// scale_inputs: the cost that is read off a model, against known networks; bytes of the loss against counted ones.
+// scale_inputs: the cost taken from a model, against known networks; bytes of the loss against counted ones.
 #include "dist/scale/scale_inputs.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ setup::RunSpec spec_with(std::vector<std::string> settings) {
   return spec_of(settings);
 }
 
-TEST(PlanInputs, ResNet50IsTheKnownOne) {
-  if (test_world().size() > 1) GTEST_SKIP() << "nothing of it depends on ranks";
+TEST(ScaleInputs, ResNet50HasTheKnownCost) {
+  if (test_world().size() > 1) GTEST_SKIP() << "the cost does not depend on the ranks";
   const setup::RunSpec c =
       spec_with({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
   const ModelCost model = measure_model(c, view_sides(c)), known = bottleneck_resnet({3, 4, 6, 3});
@@ -38,7 +38,7 @@ TEST(PlanInputs, ResNet50IsTheKnownOne) {
   EXPECT_LT(model.activation_bytes, 2 * 130e6);
 }
 
-TEST(PlanInputs, ViewsAndWorkload) {
+TEST(ScaleInputs, ViewsAndWorkload) {
   const setup::RunSpec c =
       spec_with({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16",
                  "augment.views=3", "train.views=separate", "augment.small_views=2", "augment.small_size=8",
@@ -57,14 +57,14 @@ TEST(PlanInputs, ViewsAndWorkload) {
   EXPECT_EQ(work.loss.form, LossForm::covariance);  // 64 rows of a view · 4 bytes > 8 · 8
 }
 
-TEST(PlanInputs, WithoutDataTheSideIsAssumed) {
+TEST(ScaleInputs, WithoutDataTheSideIsAssumed) {
   const setup::RunSpec c = spec_with({"data.train=nowhere.h5", "model.stem=imagenet"});
   EXPECT_EQ(view_sides(c).large, 224);
   EXPECT_EQ(view_sides(c).known, ViewSides::Known::assumed);
 }
 
-// What the real criterion's collectives leave on a rank is what the model says, for both forms.
-TEST(PlanInputs, LossBytesAreTheCountedOnes) {
+// The bytes that the real criterion sends are those of the model, for both forms.
+TEST(ScaleInputs, LossBytesAreTheCountedOnes) {
   if (test_world().size() > 1) GTEST_SKIP() << "ranks are threads here";
   for (const int64_t dims : {8, 96}) {  // the covariance form, and the Gram form
     const int64_t n = 30;

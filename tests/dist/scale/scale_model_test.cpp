@@ -62,7 +62,7 @@ TEST(CollectiveCost, LargerMessagesTakeTheirPiece) {
               1e-12);
   EXPECT_NEAR(collective_seconds(Collective::broadcast, f, 8, 4096), 3 * 20e-6 + 4096 / 50e9,
               1e-12);  // by the tree: all of it
-  // What adds nothing up may go another way in a node.
+  // Collectives that do not sum may have another link in a node.
   f.gather = CommLink{2e-6, 10e9};
   EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 14e-6 + 7 * 4096 / 10e9,
               1e-15);
@@ -89,7 +89,7 @@ std::vector<CommSample> timed(const CommLink& link, const std::vector<Collective
   return samples;
 }
 
-TEST(LinkFit, OneLineStaysOne) {
+TEST(LinkFit, TimesOnALineGetOnePiece) {
   int more = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     const std::vector<CommSample> samples =
@@ -100,10 +100,10 @@ TEST(LinkFit, OneLineStaysOne) {
     more += !fit_link(samples).larger.empty();
     EXPECT_THROW(fit_link({samples[0]}), Error);
   }
-  EXPECT_LE(more, 4) << "noise is rarely a reason for a piece";
+  EXPECT_LE(more, 4) << "noise rarely adds a piece";
 }
 
-TEST(LinkFit, NothingIsNegative) {
+TEST(LinkFit, LatencyAndBandwidthAreNotNegative) {
   for (const double power : {1.5, -0.2}) {  // a line through such times would begin below 0, or fall
     std::vector<CommSample> samples;
     for (double bytes = 64; bytes < 1e6; bytes *= 2)
@@ -119,7 +119,7 @@ TEST(LinkFit, NothingIsNegative) {
   }
 }
 
-TEST(LinkFit, FindsThePiecesThatMadeTheTimes) {
+TEST(LinkFit, FindsThePiecesBehindTheTimes) {
   const unsigned seed = 8;
   const CommLink made{1e-6, 3e9, {{4096, 6e-6, 9e9}, {1 << 21, 0, 2e9}}};
   for (const double noise : {0.0, 0.05}) {
@@ -183,7 +183,7 @@ TEST(ScaleModel, AStepByHand) {
   EXPECT_THROW(predict_step(two_layers(), work(), simple(), 33), Error);
 }
 
-TEST(ScaleModel, BackwardHidesBuckets) {
+TEST(ScaleModel, BucketsOverlapWithBackward) {
   ModelCost m = two_layers();
   Workload w = work();
   m.layers[2].parameters = 1000000;  // 4 MB, ready before the first layer's backward, which takes 32 ms
@@ -282,7 +282,7 @@ TEST(ClusterFile, ReadsBackAndRefuses) {
               std::string::npos)
         << bad;
   }
-  EXPECT_NE(cluster_complaint("node_gather: [64, 1, 1]\n").find("does not begin at 0"), std::string::npos);
+  EXPECT_NE(cluster_complaint("node_gather: [64, 1, 1]\n").find("node_gather begins at 64 bytes"), std::string::npos);
   EXPECT_NE(cluster_complaint("network_gb_per: 3\n").find("network_gb_per_s"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: fast\n").find("fast"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: 0\n").find("above 0"), std::string::npos);
@@ -291,7 +291,7 @@ TEST(ClusterFile, ReadsBackAndRefuses) {
   EXPECT_THROW(read_cluster("nowhere"), Error);
 }
 
-TEST(PublishedPoints, NetworksAreTheRealOnes) {
+TEST(PublishedPoints, NetworksHaveTheKnownCosts) {
   EXPECT_EQ(bottleneck_resnet({3, 4, 6, 3}).parameters(), 25557032);
   EXPECT_EQ(bottleneck_resnet({3, 4, 23, 3}).parameters(), 44549160);
   EXPECT_EQ(vgg16().parameters(), 138357544);

@@ -1,4 +1,4 @@
-// checkpointer: what was the state at save() is on disk after drain(); a failing write costs one checkpoint.
+// checkpointer: the state at save() is on disk after drain(); a failed write loses one checkpoint only.
 #include "dist/train/checkpointer.h"
 
 #include <ATen/TensorOperators.h>
@@ -57,7 +57,7 @@ class Saved : public testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
+TEST_F(Saved, HoldsTheStateAtTheTimeOfSave) {
   Checkpointer::Groups live = state();
   const Checkpointer::Groups before = state();
   {
@@ -88,7 +88,7 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST_F(Saved, NoRankWaitsForAWriteAndTheNextSaveFollows) {
+TEST_F(Saved, NoRankWaitsForAWrite) {
   Checkpointer::Groups live = state();
   Checkpointer checkpoints(options(), comm(), live);
   record::CheckpointState now;
@@ -100,7 +100,7 @@ TEST_F(Saved, NoRankWaitsForAWriteAndTheNextSaveFollows) {
             record::verify_checkpoint(record::checkpoint_path(run_, 4)).size());
 }
 
-TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
+TEST_F(Saved, AFailedWriteOfOneRankAbandonsTheCheckpointOnAll) {
   const int last = comm().size() - 1;
   Faults faults(parse_faults("write-fail:" + std::to_string(last) + ":2"), comm().rank(), 0);
   CheckpointerOptions with = options();
@@ -120,7 +120,7 @@ TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
   }
 }
 
-TEST_F(Saved, AFailureThatWasSettledBetweenStepsIsAFailureOfDrainToo) {
+TEST_F(Saved, DrainReportsAFailureThatWasSettledBetweenSteps) {
   Faults faults(parse_faults("write-fail:" + std::to_string(comm().size() - 1) + ":2"), comm().rank(), 0);
   CheckpointerOptions with = options();
   with.before_write = [&](int64_t step) { faults.before_write(step); };
@@ -132,11 +132,11 @@ TEST_F(Saved, AFailureThatWasSettledBetweenStepsIsAFailureOfDrainToo) {
   while (checkpoints.pending()) between_steps.sync(checkpoints);
   EXPECT_FALSE(checkpoints.drain());
   EXPECT_TRUE(record::checkpoint_steps(run_).empty());
-  checkpoints.save(now);  // the fault strikes once
+  checkpoints.save(now);  // the fault occurs once
   EXPECT_TRUE(checkpoints.drain());
 }
 
-TEST(Agreement, ParametersThatDifferAreNamed) {
+TEST(Consistency, ARankWithOtherParametersIsNamed) {
   comm::Comm& comm = test_world().control();
   ops::NamedTensors p = {{"a", at::arange(1000, at::kFloat)}, {"b", at::arange(3, at::kFloat)}};
   EXPECT_NO_THROW(check_same_parameters(p, 5, comm));
@@ -155,7 +155,7 @@ TEST(Agreement, ParametersThatDifferAreNamed) {
   }
 }
 
-TEST(Agreement, EveryBitOfTheParametersCounts) {
+TEST(Consistency, EveryBitOfTheParametersCounts) {
   comm::Comm& comm = test_world().control();
   if (comm.size() == 1) return;
   const ops::NamedTensors p = {{"a", at::arange(19, at::kFloat)}};

@@ -1,5 +1,5 @@
-// grad_sync: sums are exact on small integers whatever order hooks fire in, unused parameters count as zero, several
-// backward passes add up, bfloat16 is rounded as it says, and non-finite values are seen.
+// grad_sync: sums of small integers are exact for any order of the hooks, unused parameters count as zero, several
+// backward passes add up, bfloat16 is rounded as documented, and non-finite values are detected.
 #include "dist/train/grad_sync.h"
 
 #include <ATen/TensorOperators.h>
@@ -94,14 +94,14 @@ TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
     if (pass == 2) sync.release();
     scalar_of(p, comm).backward();
     if (pass == 1) (10 * p[0].second).sum().backward();          // a parameter that one pass reaches twice
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a bucket that went too early is summed by then
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a bucket that was sent too early is summed by then
   }
   sync.sum();
   EXPECT_TRUE(at::equal(p[0].second.grad(), 3 * rank_sum(comm) * counting(p[0].second) + 10 * comm.size()));
   EXPECT_TRUE(at::equal(p[2].second.grad(), 3 * rank_sum(comm) * counting(p[2].second)));
 }
 
-// What backward has passed is summed while it is still busy with the rest.
+// Buckets whose gradients are ready are summed while backward computes the others.
 TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
   comm::Comm& comm = test_world().gradients();
   if (comm.size() == 1) return;
@@ -121,7 +121,7 @@ TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
   });
   at::Tensor total = early.sum() * 1;
   for (int k = 0; k < 3; ++k)
-    total = total * 1;  // backward takes the newest first: these before early, the line below before these
+    total = total * 1;  // backward goes from the newest operation to the oldest: the line below, then these, then early
   total = total + (last * (comm.rank() + 1)).sum();
   total.backward();
   EXPECT_TRUE(summed);
@@ -139,7 +139,7 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
     const auto share = [&](int rank) { return (at::arange(35, type) - 17).reshape({5, 7}) * (1.0 / (3 + rank)); };
     (p[0].second * share(comm.rank())).sum().backward();
     sync.sum();
-    const bool rounds = type == at::kFloat && comm.size() > 1;  // float64 stays as it is; alone nothing travels
+    const bool rounds = type == at::kFloat && comm.size() > 1;  // float64 is not rounded; one rank sends nothing
     at::Tensor expected = at::zeros({5, 7}, type);
     for (int r = 0; r < comm.size(); ++r) expected += rounds ? share(r).to(at::kBFloat16).to(type) : share(r);
     if (rounds) expected = expected.to(at::kBFloat16).to(type);
@@ -147,7 +147,7 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
   }
 }
 
-TEST(GradSync, OneRanksNanIsSeenByAll) {
+TEST(GradSync, ANanOfOneRankIsDetectedOnAll) {
   comm::Comm& comm = test_world().gradients();
   for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                      -std::numeric_limits<double>::infinity()}) {

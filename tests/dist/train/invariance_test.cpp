@@ -1,5 +1,5 @@
-// invariance: one step on W ranks equals the same step on one: value, terms, gradient of every parameter, for each
-// loss × graph × moments × views, in float64 and float32, with a batch that three ranks do not divide.
+// invariance: one step on W ranks equals the same step on one rank: value, terms, gradient of every parameter, for each
+// loss × graph × moments × views, in float64 and float32, with a batch that is not a multiple of three ranks.
 //
 // Every rank also computes the one-rank step by itself, on the whole batch, and compares.
 #include <ATen/ops/cat.h>
@@ -81,7 +81,7 @@ struct Outcome {
   at::Tensor gradient;  // of all parameters, flat, float64
 };
 
-// Batch norm talks on `comm` in the middle of backward while the buckets are summed on `bulk`.
+// Batch norm uses `comm` during backward while the buckets are summed on `bulk`.
 Outcome one_step(const Case& c, at::ScalarType type, comm::Comm& comm, comm::Comm& bulk) {
   std::vector<std::string> settings = c.settings;
   settings.insert(settings.end(), {"train.steps=1", "optim.lr=0.1"});
@@ -143,7 +143,7 @@ void compare(const Case& c, at::ScalarType type, double value_tolerance, double 
         << one.loss.terms[k].first;
   }
   const double norm = one.gradient.norm().item<double>();
-  EXPECT_GT(norm, 1e-6) << "a gradient of zero would prove nothing";
+  EXPECT_GT(norm, 1e-6) << "the gradient is not zero, so that the comparison means something";
   EXPECT_LE((many.gradient - one.gradient).norm().item<double>(), gradient_tolerance * norm);
 }
 

@@ -1,4 +1,4 @@
-// query_people: answers of people, by files: when they take effect, undo, votes, and the rules that stop the questions.
+// query_people: answers of people, by files: when they take effect, undo, votes, and the stop rules.
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 namespace pal::dist {
 namespace {
 
-// Users: answers take effect in the round after they came, at the same step when the run is repeated from the ledger.
-TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
+// When the run is repeated from the ledger, the answers take effect at the same step.
+TEST_F(Rounds, AnswersOfPeopleTakeEffectInTheRoundAfterTheyArrive) {
   spec = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);
   int64_t questions = 0;
@@ -44,7 +44,7 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
 
 // The ranks choose together, but only rank 0's ledger holds the open questions. Rank 0 broadcasts them, so that no
 // rank asks one twice.
-TEST_F(Rounds, RanksThatChooseTogetherKnowTheOpenQuestions) {
+TEST_F(Rounds, AllRanksKnowTheOpenQuestions) {
   spec = with({"oracle.labeler=exchange", "oracle.class_guess=embeddings", "oracle.questions_per_round=24"});
   embed = [this](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
@@ -78,7 +78,7 @@ TEST_F(Rounds, RanksThatChooseTogetherKnowTheOpenQuestions) {
   for (int64_t sample : out) EXPECT_EQ(out.count(sample), 1u) << sample << " is in two open questions";
 }
 
-TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
+TEST_F(Rounds, ARunMayEndWhilePeopleAnswer) {
   spec = with({"oracle.labeler=exchange", "oracle.wait=exit"});
   {
     graph::GraphStore store(kN);
@@ -89,7 +89,7 @@ TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
   {
     graph::GraphStore store(kN);
     run(store, 11, 11);
-    EXPECT_TRUE(leaves) << "nothing came: not even a step is worth it";
+    EXPECT_TRUE(leaves) << "no answer arrived: the run ends before a step";
   }
   if (world.rank() == 0) {
     const std::vector<std::string> lines = oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"));
@@ -104,8 +104,8 @@ TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
   EXPECT_EQ(open, 11);
 }
 
-// A withdrawn answer leaves the graph, at a step of its own; its question is open again and is not asked twice.
-TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
+// A withdrawn answer is removed from the graph at a step of its own; its question is open again and is not asked twice.
+TEST_F(Rounds, AnUndoneAnswerIsRemovedFromTheGraph) {
   at::Tensor pair = at::zeros({2}, at::kLong);
   std::string uuid;
   {
@@ -141,7 +141,7 @@ TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
 
 // A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong
 // than with one answer each, and a restart gives the same graph.
-TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
+TEST_F(Rounds, VotesAndRepeatsReduceWrongRelations) {
   const auto wrong_share = [&](const graph::GraphStore& store) {
     int64_t wrong = 0, all = 0;
     for (int64_t i = 0; i < kN; ++i) {
@@ -160,9 +160,9 @@ TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
   begin_anew();
   spec = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9",
                "oracle.consensus=dawid-skene"});
-  graph::GraphStore mended(kN);
-  const uint64_t expected = run(mended, 0, 71);
-  EXPECT_LT(wrong_share(mended), without / 2) << without;
+  graph::GraphStore voted(kN);
+  const uint64_t expected = run(voted, 0, 71);
+  EXPECT_LT(wrong_share(voted), without / 2) << without;
   expect_the_same_from(33, 71, expected);
 }
 
@@ -195,8 +195,8 @@ TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   EXPECT_NE(said[0].find("every pair is answered or inferred"), std::string::npos) << said[0];
 }
 
-// The rules that look at time, at a figure of validation and at what the model expected, each with its sentence.
-TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
+// The stop rules by time, by a validation metric and by the predictions of the model, each with its sentence.
+TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelPredictsTheAnswers) {
   const auto ends = [&](std::vector<std::string> settings, const std::string& sentence) {
     begin_anew();
     spec = with(std::move(settings));
@@ -224,8 +224,8 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
        "the model predicted 90 % of the answers in 3 rounds (oracle.agreement)");
 }
 
-// Users who do not answer: the round is full, and that is said once.
-TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
+// When people do not answer, the round is full; the warning appears once.
+TEST_F(Rounds, WarnsOnceThatAllQuestionsAreUnanswered) {
   spec = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);
   run(store, 0, 41);
@@ -236,7 +236,7 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   spec = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
   graph::GraphStore few(kN);
   run(few, 0, 41);
-  if (world.rank() != 0) return;  // rank 0 alone knows what the sampler found
+  if (world.rank() != 0) return;  // only rank 0 has the sentence
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("every remaining question has been asked: 57 are unanswered"), std::string::npos) << said[0];
 }

@@ -1,4 +1,5 @@
-// query_round: the message survives its coding, every rank has the same graph, also restarted; all choose together.
+// query_round: messages are decoded as they were encoded; every rank has the same graph, also after a restart; all
+// ranks choose together.
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -23,7 +24,7 @@
 namespace pal::dist {
 namespace {
 
-TEST(RoundMessage, SurvivesItsCoding) {
+TEST(RoundMessage, IsDecodedAsItWasEncoded) {
   RoundMessage m{40, 3, oracle::StopReason::cost};
   m.decisions = {{7, 3, 4, oracle::QueryKind::captcha, oracle::kNoNode, oracle::Verdict::yes, 100, 0.5, 0.75},
                  {7, 3, 1'000'000'000'000, oracle::QueryKind::coarse, 12, oracle::Verdict::no, 101, 1.25, 1}};
@@ -43,7 +44,7 @@ TEST(RoundMessage, SurvivesItsCoding) {
   }
 }
 
-TEST(RoundMessage, QueriesSurviveTheirCoding) {
+TEST(RoundMessage, QueriesAreDecodedAsTheyWereEncoded) {
   const std::vector<oracle::Query> out = {
       {.id = 7, .kind = oracle::QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
       {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
@@ -70,7 +71,7 @@ TEST_F(Rounds, AnswersTakeEffectExactlyOneRoundLater) {
   EXPECT_GT(versions[10], versions[9]);
   EXPECT_EQ(versions[14], versions[10]);
   EXPECT_GT(versions[15], versions[14]);
-  EXPECT_EQ(questions, 36);  // rounds at 5, 10, 15; that of 20 is under way
+  EXPECT_EQ(questions, 36);  // rounds at 5, 10, 15; that of 20 has begun
   for (int64_t i = 0; i < kN; ++i) {
     for (int64_t j = 0; j < i; ++j) {
       if (store.relation(i, j) != graph::Relation::unknown) {
@@ -102,9 +103,9 @@ ssize_t failing_write(int file, const void* from, size_t bytes, off_t at) {
   return -1;
 }
 
-// Rank 0 writes the ledger again a second later; a second failure is for the restart of the job.
+// Rank 0 repeats a failed write of the ledger after a second; after a second failure the job restarts.
 TEST_F(Rounds, AFailedWriteOfTheLedgerIsRepeated) {
-  if (world.size() > 2) return;  // the failure is of rank 0 alone
+  if (world.size() > 2) return;  // only rank 0 fails
   graph::GraphStore calm(kN);
   const uint64_t expected = run(calm, 0, 31);
   begin_anew();
@@ -120,8 +121,8 @@ TEST_F(Rounds, AFailedWriteOfTheLedgerIsRepeated) {
   vfs->xSetSystemCall(vfs, nullptr, nullptr);
 }
 
-// A checkpoint holds what the ledger holds: rank 0 waits for a round under way, however long it takes.
-TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
+// A checkpoint contains the state of the ledger: rank 0 waits for a round that has begun, however long it takes.
+TEST_F(Rounds, ACheckpointWaitsForTheRoundThatHasBegun) {
   std::promise<void> release;
   std::atomic<bool> released = false;
   QuestionContext of{all, labels};
@@ -142,7 +143,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
   EXPECT_EQ(rounds.ledger_position(), 12);
 }
 
-TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
+TEST_F(Rounds, RanksWithAnotherGraphAreDetected) {
   if (world.size() == 1) return;
   graph::GraphStore store(kN);
   QueryRounds rounds(spec, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
@@ -158,7 +159,8 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   }
 }
 
-// The ranks hold a slice of the pool each and choose together, over MPI: what one process with the whole pool chooses.
+// Each rank holds a slice of the pool, and they choose together over MPI. One process with the whole pool chooses the
+// same.
 TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
   graph::GraphStore store(kN);
   store.set_labels(templates());
@@ -206,9 +208,9 @@ TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
   EXPECT_LE(embedded, 2 * (kN / world.size() + 1));
 }
 
-// One step of deduction: with wrong answers the graph is the same on every rank, also after a restart; and two samples
-// are wrongly alike only if an answer about one of them was wrong, whereas longer chains make others wrong, too.
-TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
+// graph.deduction=once: with wrong answers the graph is the same on every rank, also after a restart. Two samples are
+// wrongly the same only if an answer about one of them was wrong; with longer chains other pairs become wrong, too.
+TEST_F(Rounds, OneStepOfDeductionWithWrongAnswersAndRestarts) {
   const auto spoilt_by_others = [&](const graph::GraphStore& store) {
     std::set<int64_t> wrong;
     for (int64_t k = 0; k < store.answers(); ++k) {
@@ -230,13 +232,13 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     EXPECT_GT(alike, 100);
     return spoilt;
   };
-  // Classes are found on the way: no label stops a wrong merge.
+  // Classes are discovered: no label prevents a wrong merge.
   spec = with({"oracle.noise=0.1", "oracle.sampler=random", "oracle.templates=discover"});
   templates_given = false;
   graph::GraphStore careful(kN, graph::Deduction::once);
   const uint64_t expected = run(careful, 0, 71);
   EXPECT_EQ(spoilt_by_others(careful), 0);
-  // Two that many are like are answered to be the same, and are not.
+  // A wrong answer joins two samples that many others were answered to equal.
   const auto most_asked = [&](const std::function<bool(int64_t)>& among) {
     int64_t most = -1;
     for (int64_t i = 0; i < kN; ++i) {

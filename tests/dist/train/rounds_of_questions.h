@@ -1,4 +1,4 @@
-// rounds_of_questions: a small data set whose ranks play rounds of questions, for the tests of query_round.
+// rounds_of_questions: a small data set and its query rounds on all ranks, for the tests of query_round.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -68,7 +68,7 @@ class Rounds : public testing::Test {
     return store.fingerprint();
   }
 
-  // A run that is repeated from step `from` to `to` on the ledger that stands has the versions and the graph it had.
+  // Repeats a run from step `from` to `to` on the existing ledger: it has the same versions and the same graph.
   void expect_the_same_from(int64_t from, int64_t to, uint64_t fingerprint) {
     const std::vector<uint64_t> before = versions;
     versions.resize(from);

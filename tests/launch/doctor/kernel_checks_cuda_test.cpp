@@ -25,7 +25,7 @@ TEST_F(KernelChecks, AllPassOnSmallSizes) {
   EXPECT_EQ(kernel_check_rows(checks).size(), checks.size() + 1);
 }
 
-TEST(KernelChecksTable, SaysWhatIsWrong) {
+TEST(KernelChecksTable, ShowsWhatIsWrong) {
   KernelCheck check{"op", "2 x 2"};
   check.error = std::nan("");
   check.tolerance = 1;

@@ -1,8 +1,8 @@
-// label_kill: the page's server killed with SIGKILL at random moments while people post: what was acknowledged is
-// there, nothing is there twice. PAL_KILLS sets how often (10).
+// label_kill: the page's server is killed with SIGKILL at random moments while people post. Every acknowledged answer
+// is in the ledger, once. PAL_KILLS sets how often (10).
 //
-// The test itself has one thread and forks: servers, one after the other, and a process of people, who post each card
-// until it is acknowledged and then say so on a pipe.
+// The test itself has one thread and forks servers, one after the other, and a process of people, which posts each card
+// until it is acknowledged and then writes a byte to a pipe.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -24,14 +24,14 @@ namespace {
 constexpr int kPeople = 4;
 constexpr int64_t kGrids = 8000;
 
-std::shared_ptr<const label::LabelStats> nobody_looks(const oracle::Ledger&) { return nullptr; }
+std::shared_ptr<const label::LabelStats> no_stats(const oracle::Ledger&) { return nullptr; }
 
 // Writes a byte to `ready` when it has read its questions.
 [[noreturn]] void serve(const std::string& folder, int port, int ready) {
   LabelServer server({"127.0.0.1", port, 5, 5, 16});
   PageLimits limits;
   limits.answers_per_second = limits.answers_burst = 1e9;
-  TestPage t(nobody_looks, limits, port, kGrids, folder);
+  TestPage t(no_stats, limits, port, kGrids, folder);
   if (write(ready, "r", 1) != 1) _exit(1);
   server.run(t.page);
   _exit(0);
@@ -71,7 +71,7 @@ std::string uuid_of(int64_t query) {
   _exit(0);
 }
 
-TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
+TEST(LabelKilled, EveryAcknowledgedAnswerIsRecordedOnce) {
   const char* asked = std::getenv("PAL_KILLS");
   const int kills = asked == nullptr ? 10 : std::atoi(asked);
   const uint64_t seed = static_cast<uint64_t>(getpid());
@@ -81,7 +81,7 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
   const std::string path = folder.path().string();
   const int port = [] { return LabelServer({"127.0.0.1", 0}).port(); }();
   const std::string cookie = [&] {
-    TestPage t(nobody_looks, {}, port, kGrids, path);  // asks all questions
+    TestPage t(no_stats, {}, port, kGrids, path);  // asks all questions
     return t.cookie("ann");
   }();
   int pipes[2];
@@ -119,9 +119,9 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
     EXPECT_EQ(r.said, r.answer.j % 2 == 0 ? "yes" : "no");
     ++recorded[r.answer.query];
   }
-  for (const auto& [query, count] : recorded) EXPECT_EQ(count, 2) << "a card is there as a whole, once: " << query;
+  for (const auto& [query, count] : recorded) EXPECT_EQ(count, 2) << "a card is recorded as a whole, once: " << query;
   for (const int64_t query : acknowledged) EXPECT_TRUE(recorded.count(query)) << "acknowledged and lost: " << query;
-  EXPECT_GE(static_cast<int64_t>(acknowledged.size()), moments) << "people came through";
+  EXPECT_GE(static_cast<int64_t>(acknowledged.size()), moments) << "all people could answer";
   EXPECT_LE(recorded.size() - acknowledged.size(), static_cast<size_t>(kPeople)) << "each waits for one answer at most";
   std::printf("%zu cards acknowledged, %ld kills\n", acknowledged.size(), static_cast<long>(moments));
 }

@@ -61,7 +61,7 @@ struct TestPage {
     r.body = body;
     return r;
   }
-  // A whole card of a query, each member said to be `verdict`.
+  // A whole card of a query, with `verdict` for each member.
   std::string card(const std::string& person, int64_t query, const std::string& uuid,
                    const std::string& verdict = "yes") {
     const std::string member = std::to_string(500 + 2 * (query - 1)), other = std::to_string(501 + 2 * (query - 1));

@@ -1,4 +1,5 @@
-// label_page: the page's requests without a socket: what is served, and what is refused with which status and logged.
+// label_page: the page's requests without a socket: which are served, and which are refused with what status and
+// logged.
 #include "tests/launch/label/label_page.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ class LabelPageTest : public testing::Test {
   const std::string ann = t.cookie("ann"), bob = t.cookie("bob");
 };
 
-TEST_F(LabelPageTest, AFirstVisitTradesTheLinkForACookieOnce) {
+TEST_F(LabelPageTest, AFirstVisitExchangesTheLinkForACookieOnce) {
   const auto enter = [&](const std::string& token, const std::string& cookie) {
     return t.post("/api/enter", cookie, json{{"token", token}}.dump());
   };
@@ -101,7 +102,7 @@ TEST_F(LabelPageTest, NothingIsServedWithoutASession) {
   expect_refused(t.post("/api/answer", "", t.card("ann", 1, kUuid)), 401);
 }
 
-TEST_F(LabelPageTest, TheAssetsAreThereAndFetchNothing) {
+TEST_F(LabelPageTest, TheAssetsAreServedAndLoadNothing) {
   for (const Asset& a : page_assets()) {
     const PageResponse r = get(std::string(a.path));
     EXPECT_EQ(r.status, 200);
@@ -137,7 +138,7 @@ TEST_F(LabelPageTest, ForeignHostsAndOrigins) {
   EXPECT_FALSE(open.ours("192.168.1.7:8001") || open.ours("evil.example:8000") || open.ours("1.2.3.4.example:8000"));
 }
 
-TEST_F(LabelPageTest, PathsThatAreNotThere) {
+TEST_F(LabelPageTest, UnknownPaths) {
   for (const char* path :
        {"/../secret", "/..%2fsecret", "/label/secret", "/ledger.sqlite", "//etc/passwd", "/image/../../secret",
         "/image/", "/image/-1", "/image/1e3", "/image/0x10", "/image/1000", "/image/99999999999999999999",
@@ -158,7 +159,7 @@ TEST_F(LabelPageTest, ImagesByNumber) {
   expect_refused(t.get("/image/666", ann), 422);
 }
 
-TEST_F(LabelPageTest, BodiesThatAreWrong) {
+TEST_F(LabelPageTest, WrongBodies) {
   PageRequest r = t.post("/api/answer", ann, t.card("ann", 1, kUuid));
   r.content_type = "text/plain";
   expect_refused(r, 415);
@@ -190,10 +191,10 @@ TEST_F(LabelPageTest, BodiesThatAreWrong) {
     expect_refused(t.post("/api/answer", ann, body), 400);
   }
   for (const char* body : {"{}", "{\"uuid\": \"x\"}", "7"}) expect_refused(t.post("/api/undo", ann, body), 400);
-  EXPECT_EQ(post("/api/answer", good).status, 200) << "and what is right goes through";
+  EXPECT_EQ(post("/api/answer", good).status, 200) << "and a right body is accepted";
 }
 
-TEST_F(LabelPageTest, AnswersAreForWhoWasAsked) {
+TEST_F(LabelPageTest, OnlyThePersonWhoWasAskedMayAnswer) {
   expect_refused(t.post("/api/answer", bob, t.card("ann", 1, kUuid)), 403);
   json j = json::parse(t.card("ann", 1, kUuid));
   j["query"] = 2;
@@ -226,7 +227,7 @@ TEST_F(LabelPageTest, RatesAreLimited) {
   EXPECT_EQ(guesses, 20);
 }
 
-TEST_F(LabelPageTest, FromTheQuestionToTheAnswerAndBack) {
+TEST_F(LabelPageTest, AQuestionIsAnsweredAndTheAnswerIsListed) {
   const json first = json::parse(get("/api/questions").body);
   ASSERT_EQ(first["cards"].size(), 3u);
   EXPECT_EQ(first["cards"][0]["members"], json({500, 501}));
@@ -261,20 +262,20 @@ TEST_F(LabelPageTest, TheUsersWordsAreData) {
   EXPECT_EQ(found["why"], "");
 }
 
-TEST_F(LabelPageTest, WithoutACardThePageSaysWhy) {
+TEST_F(LabelPageTest, WithoutACardThePageShowsTheReason) {
   for (int64_t query = 1; query <= 20; ++query) {
     t.now = t.now + 5;
     const std::string uuid = std::string(29, 'a') + std::to_string(100 + query);
     ASSERT_EQ(post("/api/answer", t.card("ann", query, uuid, "skip")).status, 200);
   }
-  EXPECT_EQ(json::parse(get("/api/questions").body)["why"], "the questions that are left are with other people");
+  EXPECT_EQ(json::parse(get("/api/questions").body)["why"], "the remaining questions are assigned to other people");
   TestPage none([](const oracle::Ledger&) { return nullptr; }, {}, TestPage::kPort, 0);
   none.facts.why = "the budget of 60 questions is spent";
   const PageResponse r = none.page.handle(none.get("/api/questions", none.cookie("ann")));
   EXPECT_EQ(json::parse(r.body)["why"], none.facts.why);
 }
 
-TEST_F(LabelPageTest, TheOwnerSettles) {
+TEST_F(LabelPageTest, TheOwnerResolvesDisagreements) {
   ASSERT_EQ(t.page.handle(t.post("/api/answer", bob, t.card("bob", 1, kUuid, "no"))).status, 200);
   ASSERT_EQ(post("/api/answer", t.card("ann", 1, std::string(32, 'b'), "yes")).status, 200);
   json review = json::parse(get("/api/review").body);
@@ -287,7 +288,7 @@ TEST_F(LabelPageTest, TheOwnerSettles) {
   EXPECT_EQ(t.ledger.answers_to(1, 500).size(), 1u);
 }
 
-TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
+TEST_F(LabelPageTest, TheDashboardShowsTheAgreement) {
   const auto say = [&](const std::string& who, const std::string& cookie, int64_t query, const std::string& first,
                        const std::string& second, char uuid) {
     json card = json::parse(t.card(who, query, std::string(32, uuid), first));
@@ -313,11 +314,11 @@ TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
   ASSERT_EQ(d["disagreements"].size(), 1u);
   EXPECT_EQ(d["disagreements"][0]["j"], 501);
   EXPECT_FALSE(others.contains("pairs") || others.contains("disagreements"));
-  ASSERT_EQ(others["people"].size(), 1u) << "who is not the owner sees their own pace";
+  ASSERT_EQ(others["people"].size(), 1u) << "a person who is not the owner sees their own pace";
   EXPECT_EQ(others["people"][0]["name"], "bob");
 }
 
-TEST_F(LabelPageTest, ADiskThatFailsIsNotTheBrowsersFault) {
+TEST_F(LabelPageTest, AFailedWriteIsAnErrorOfTheServer) {
   io::write_file_atomically(t.folder + "/ledger.sqlite.writer",
                             "elsewhere 1 1\n");  // another process took the ledger over
   expect_refused(t.post("/api/answer", ann, t.card("ann", 1, kUuid)), 503);

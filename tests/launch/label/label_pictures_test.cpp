@@ -38,7 +38,7 @@ TEST(LabelPictures, PixelsBecomePngFiles) {
   for (size_t i = 0; i < gray.size(); ++i) EXPECT_EQ(pixels[i * static_cast<size_t>(header.channels)], gray[i]);
 }
 
-TEST(LabelPictures, JpegFilesAreServedAsTheyAreAndLargeOnesSmaller) {
+TEST(LabelPictures, JpegFilesAreServedUnchangedAndLargeOnesSmaller) {
   const TestFolder folder;
   data::ShardSpec spec;
   spec.encoding = data::Encoding::jpeg;

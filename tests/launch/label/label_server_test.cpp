@@ -57,7 +57,7 @@ TEST_F(LabelServerTest, AnswersOverOneConnection) {
   EXPECT_EQ(t.ledger.all_answers().size(), 40u);
 }
 
-TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
+TEST_F(LabelServerTest, TooLargeAndBrokenRequests) {
   EXPECT_EQ(status(ask("POST /api/answer HTTP/1.1\r\n", std::string(kLongestBody + 1, 'x'))), 413);
   EXPECT_EQ(status(ask("GET /" + std::string(9000, 'a') + " HTTP/1.1\r\n")), 414);
   EXPECT_EQ(status(ask("GET /..%2f..%2fetc/passwd HTTP/1.1\r\n")), 404);
@@ -70,7 +70,7 @@ TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
   const std::string split = ask("GET /x%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\n");
   EXPECT_EQ(status(split), 404);
   EXPECT_EQ(split.find("Set-Cookie"), std::string::npos);
-  // What lies behind a request that was refused, as its body or as itself, is not taken for another.
+  // Bytes after a request that was refused are not read as another request.
   const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
   const auto post = [&](const std::string& path, size_t length) {
     return "POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n";
@@ -110,7 +110,7 @@ TEST_F(LabelServerTest, OnlyAPostHasABodyAndOfOneLength) {
 }
 
 // Lines that httplib skips, and in which a proxy may read the length of a body.
-TEST_F(LabelServerTest, AHeadThatCanBeReadInTwoWaysIsRefused) {
+TEST_F(LabelServerTest, AnAmbiguousHeadIsRefused) {
   const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n", size = std::to_string(hidden.size());
   for (const std::string& line :
        {"Content-Length : " + size, "Content-Length\t: " + size, " Content-Length: " + size,
@@ -198,7 +198,7 @@ TEST_F(LabelServerTest, SlowConnectionsAreClosed) {
   Wire silent(server.port()), header(server.port()), body(server.port());
   header.send("GET / HTTP/1.1\r\nHost: ");
   body.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: 1000\r\n\r\n{");
-  for (int k = 0; k < 6; ++k) {  // a byte now and then does not help
+  for (int k = 0; k < 6; ++k) {  // also when a byte arrives now and then
     usleep(250000);
     header.send("a");
     body.send(" ");
@@ -210,7 +210,7 @@ TEST_F(LabelServerTest, SlowConnectionsAreClosed) {
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 4);
 }
 
-TEST_F(LabelServerTest, ManyAtOnceLoseNothing) {
+TEST_F(LabelServerTest, NoAnswerOfManyAtOnceIsLost) {
   std::vector<std::thread> threads;
   std::atomic<int> good{0};
   for (int p = 0; p < 8; ++p) {
@@ -227,7 +227,7 @@ TEST_F(LabelServerTest, ManyAtOnceLoseNothing) {
   EXPECT_EQ(t.ledger.all_answers().size(), 80u);
 }
 
-TEST(LabelServer, APortInUseIsASentence) {
+TEST(LabelServer, APortInUseGivesASentence) {
   const LabelServer first({"127.0.0.1", 0});
   try {
     LabelServer({"127.0.0.1", first.port()});

@@ -11,7 +11,7 @@
 namespace pal::launch {
 namespace {
 
-TEST(Montage, SamplesAreDrawnAndAlwaysTheSame) {
+TEST(Montage, DrawsTheSameSamplesEachTime) {
   const data::MemoryDataset data(1000, 2, 2, 1);
   const std::vector<int64_t> samples = montage_samples(data, 12);
   EXPECT_EQ(samples.size(), 12u);
@@ -30,7 +30,7 @@ TEST(Montage, TextIsAscii) {
   EXPECT_EQ(montage_text("a\x1b"), "aU+001B ");
 }
 
-TEST(Printable, EscapesWhatATerminalObeys) {
+TEST(Printable, EscapesControlCharacters) {
   EXPECT_EQ(printable("a\x1b]0;x\x07\n"), "a\\x1b]0;x\\x07\\x0a");
   EXPECT_EQ(printable("gr\u00f6\u00dfe \u65e5"), "gr\u00f6\u00dfe \u65e5");
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");

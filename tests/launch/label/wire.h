@@ -1,4 +1,4 @@
-// wire: a TCP connection to this machine, byte by byte, for what no proper client would send.
+// wire: a TCP connection to this machine, byte by byte, for requests that a correct client would not send.
 #pragma once
 
 #include <arpa/inet.h>

@@ -31,7 +31,7 @@ TEST(MpirunOptions, AJobOfTheWholeMachineGetsCoreSets) {
   EXPECT_FALSE(has(options, "--allow-run-as-root"));
 }
 
-TEST(MpirunOptions, OthersAreNotBound) {
+TEST(MpirunOptions, OtherJobsAreNotBound) {
   EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 8}, 2, 2), "none"));  // part of the machine
   EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 4}, 2, 4), "none"));  // taskset
   const auto many = mpirun_options({.cores = 2, .usable_cores = 2, .root = true, .cross_memory = false}, 4, 1);
@@ -52,7 +52,7 @@ TEST(MpirunOptions, RanksOfOneHostUseSharedMemoryOnly) {
   }
 }
 
-TEST(MpirunOptions, HostFactsAreSane) {
+TEST(MpirunOptions, HostFactsAreInRange) {
   const HostFacts host = host_facts();
   EXPECT_GE(host.cores, host.usable_cores);
   EXPECT_GE(host.usable_cores, 1);
@@ -99,7 +99,7 @@ TEST_F(Mpirun, RanksRunWithTheirThreadsAndNoInput) {
   }
 }
 
-TEST_F(Mpirun, EachRankHasCoresOfItsOwnWhenTheyGoRound) {
+TEST_F(Mpirun, EachRankHasCoresOfItsOwnWhenThereAreEnough) {
   const HostFacts host = host_facts();
   if (host.cores < 2 || host.usable_cores != host.cores || host.cores % 2 != 0)
     GTEST_SKIP() << "needs an even number of cores, all of them";
@@ -114,12 +114,12 @@ TEST_F(Mpirun, EachRankHasCoresOfItsOwnWhenTheyGoRound) {
   EXPECT_NE(a, b);
 }
 
-TEST_F(Mpirun, ExitCodesComeThrough) {
+TEST_F(Mpirun, ReturnsTheExitCodeOfARank) {
   EXPECT_EQ(run("[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3; sleep 60"), 3);
   EXPECT_EQ(run("exit 75"), 75);
 }
 
-TEST_F(Mpirun, AKilledRankIsSaid) {
+TEST_F(Mpirun, AKilledRankIsReported) {
   ::testing::internal::CaptureStderr();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(run("[ $OMPI_COMM_WORLD_RANK = 0 ] || kill -9 $$; sleep 60"), 137);

@@ -6,7 +6,7 @@
 namespace pal::launch {
 namespace {
 
-TEST(Restarts, WhatARestartCannotMendEndsTheRun) {
+TEST(Restarts, ErrorsThatARestartCannotFixEndTheRun) {
   for (const int code : {0, 1, 2, 3, 4, 70, 75, 76}) {
     const auto d = Restarts({}, 2, -1).after(code, 5);
     EXPECT_EQ(d.ranks, 0) << code;
@@ -25,7 +25,7 @@ TEST(Restarts, ThreeWithoutProgressStop) {
   EXPECT_NE(d.reason.find("step-10"), std::string::npos) << d.reason;
 }
 
-TEST(Restarts, ProgressCountsAnew) {
+TEST(Restarts, ProgressResetsTheCount) {
   Restarts r({.max_restarts = 100}, 4, -1);
   for (int64_t step = 0; step < 20; ++step) {
     EXPECT_EQ(r.after(137, step).ranks, 4);
@@ -43,7 +43,7 @@ TEST(Restarts, TheirNumberIsLimited) {
   EXPECT_EQ(Restarts({.max_restarts = 0}, 4, -1).after(137, 3).code, 137);
 }
 
-TEST(Restarts, FewerRanksWhenARestartGetsNowhere) {
+TEST(Restarts, FewerRanksAfterARestartWithoutProgress) {
   Restarts r({.max_restarts = 100, .min_ranks = 2}, 4, 10);
   EXPECT_EQ(r.after(137, 10).ranks, 4);  // once with all of them
   EXPECT_EQ(r.after(137, 10).ranks, 3);

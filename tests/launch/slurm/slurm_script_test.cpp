@@ -75,13 +75,13 @@ TEST(SlurmSweep, ProductWithFoldersOfItsOwn) {
   EXPECT_THROW(sweep_points("/r", {"nothing"}), Error);
 }
 
-TEST(SlurmScript, WordsSurviveTheShell) {
+TEST(SlurmScript, WordsAreQuotedForTheShell) {
   EXPECT_EQ(shell_word("a/b-c.d=1"), "a/b-c.d=1");
   EXPECT_EQ(shell_word(""), "''");
   EXPECT_EQ(shell_word("it's; rm"), "'it'\\''s; rm'");
 }
 
-TEST(SlurmScript, AsksForWhatTheSiteWants) {
+TEST(SlurmScript, RequestsTheOptionsOfTheSite) {
   Site site;
   site.account = "me";
   site.gpu_option = "--gres=gpu:a100:{gpus}";
@@ -126,7 +126,7 @@ TEST(SlurmScript, ALineBreakInANameIsRefused) {
   }
 }
 
-TEST(SlurmScript, DoesWhatTheExitCodeSays) {
+TEST(SlurmScript, ActsOnTheExitCode) {
   const TestFolder run;
   SlurmJob job = two_nodes();
   job.points[0].run_dir = run.path();
@@ -153,13 +153,13 @@ TEST(SlurmScript, DoesWhatTheExitCodeSays) {
     EXPECT_FALSE(has(out, "scontrol")) << out;
     EXPECT_TRUE(std::filesystem::exists(run / "slurm-stopped"));
   }
-  EXPECT_EQ(with(137, "", out), 0);  // the first death is forgiven
+  EXPECT_EQ(with(137, "", out), 0);  // requeued after the first death
   EXPECT_TRUE(has(out, "scontrol requeue 7")) << out;
   EXPECT_EQ(with(137, "", out), 137);
   EXPECT_FALSE(has(out, "scontrol")) << out;
 }
 
-// What the script says before it ends with 76, "do not requeue".
+// What the script prints before it ends with 76, "do not requeue".
 std::string stopped(const Site& site, const std::string& functions) {
   const TestFolder folder;
   SlurmJob job = two_nodes();
@@ -170,19 +170,19 @@ std::string stopped(const Site& site, const std::string& functions) {
   return out;
 }
 
-TEST(SlurmScript, AFolderThatANodeDoesNotSee) {
+TEST(SlurmScript, AFolderThatANodeCannotReadIsRefused) {
   const std::string out = stopped({}, "srun() { return 1; }\n");
   EXPECT_TRUE(has(out, "some nodes cannot read the run folder")) << out;
 }
 
-TEST(SlurmScript, AnMpirunOfAnotherFamily) {
+TEST(SlurmScript, AnMpirunOfAnotherMpiIsRefused) {
   Site site;
   site.starter = Starter::mpirun;
   const std::string out = stopped(site, "srun() { return 0; }\nmpirun() { echo HYDRA build details; }\n");
   EXPECT_TRUE(has(out, "is not Open MPI's")) << out;
 }
 
-TEST(SlurmScript, AnArrayKnowsItsRuns) {
+TEST(SlurmScript, AnArrayTaskStartsItsRun) {
   SlurmJob job = two_nodes();
   job.points = sweep_points("/r", {"train.seed=0,1,2"});
   const std::string script = sbatch_script(job, {});
@@ -191,7 +191,7 @@ TEST(SlurmScript, AnArrayKnowsItsRuns) {
   EXPECT_TRUE(has(script, "slurm-%A_%a.log")) << script;
 }
 
-TEST(SlurmSite, SaysWhatIsWrong) {
+TEST(SlurmSite, BadSettingsAreRefused) {
   EXPECT_TRUE(has(complaint("acount: me\n"), "account")) << complaint("acount: me\n");
   EXPECT_TRUE(has(complaint("modules: openmpi\n"), "list")) << complaint("modules: openmpi\n");
   EXPECT_TRUE(has(complaint("mpi: mpich\n"), "srun or mpirun"));

@@ -1,4 +1,4 @@
-// api: the functions of libnccl.so.2 that our code calls, over communicators that travel by MPI.
+// api: the functions of libnccl.so.2 that our code calls, over communicators that use MPI.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -69,7 +69,7 @@ int id_context(const ncclUniqueId& id) {
 
 extern "C" {
 
-// SIMNCCL_VERSION: to play ranks that do not have the same one.
+// SIMNCCL_VERSION: to simulate ranks with different versions.
 ncclResult_t ncclGetVersion(int* version) {
   const char* text = std::getenv("SIMNCCL_VERSION");
   *version = text == nullptr ? NCCL_VERSION_CODE : std::atoi(text);

@@ -29,7 +29,7 @@ uint64_t fingerprint(const void* data, size_t bytes) {  // FNV-1a
   return hash;
 }
 
-// Communicators are never freed: a handle used too late must be recognised.
+// Communicators are never freed: a handle used too late must be recognized.
 struct Registry {
   std::mutex mutex;
   std::map<ncclComm_t, std::unique_ptr<Communicator>> all;
@@ -88,7 +88,7 @@ Communicator* find(ncclComm_t handle, const char* called_by) {
   const std::lock_guard lock(r.mutex);
   const auto found = r.all.find(handle);
   if (found == r.all.end()) {
-    complain(std::string(called_by) + " with a communicator that never was one");
+    complain(std::string(called_by) + " with a pointer that is not a communicator");
     return nullptr;
   }
   const Life life = found->second->life();
@@ -123,7 +123,7 @@ ncclResult_t Communicator::in_background(std::thread work) {
   return result_;
 }
 
-// All ranks say hello with the id they were given.
+// All ranks exchange the id that they were given.
 ncclResult_t Communicator::meet(const ncclUniqueId& id) {
   ++busy_;
   return in_background(std::thread([this, id] {

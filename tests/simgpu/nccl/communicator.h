@@ -1,10 +1,10 @@
-// communicator: one of NCCL's, played over MPI: what was launched, what state it is in, what it complained of.
+// communicator: a communicator of NCCL over MPI: its launches, its state and its errors.
 //
 // A launch is a list of operations (of a group, or one). It becomes a host function of its CUDA stream: when the stream
 // reaches it, the ranks first exchange and compare what they launched, then they send the data. A difference between
 // ranks, a buffer that changes meanwhile and every misuse is an error with a sentence on stderr; the launch then hangs,
-// as it would, until the communicator is aborted.
-// A non-blocking communicator really is one: a launch reaches its stream only when its state has been asked for.
+// as with NCCL, until the communicator is aborted.
+// A launch of a non-blocking communicator reaches its stream only when the program has asked for the state.
 // Thread: the caller's, threads of the CUDA runtime, and the thread that asks for the state or aborts.
 #pragma once
 
@@ -36,7 +36,7 @@ class Communicator {
   Life life() const { return life_; }
   bool in_flight() const { return life_ == Life::live && done_ != launched_; }
 
-  // Each returns at once with ncclInProgress when non-blocking; state() tells how it went.
+  // Each returns at once with ncclInProgress when non-blocking; state() returns the outcome.
   ncclResult_t meet(const ncclUniqueId& id);
   ncclResult_t launch(const std::vector<Operation>& operations, cudaStream_t stream);
   ncclResult_t split(int color, int key, Mode mode, ncclComm_t* out);
@@ -79,7 +79,7 @@ class Communicator {
   std::vector<Deferred> deferred_;
 };
 
-// The object behind a handle; null, with a sentence, for a handle that never was one or is no longer.
+// The object behind a handle; null, with a sentence, for a pointer that is no handle or a handle that was freed.
 Communicator* find(ncclComm_t handle, const char* called_by);
 ncclComm_t add(std::unique_ptr<Communicator> communicator);
 void complain(const std::string& sentence);

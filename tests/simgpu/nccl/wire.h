@@ -1,7 +1,7 @@
-// wire: messages between the ranks of an MPI job, which a communicator of the stand-in travels by.
+// wire: messages between the ranks of an MPI job, used by the communicators of the stand-in.
 //
 // Every message goes from point to point over MPI_COMM_WORLD with a tag of the communicator's own: nothing here is a
-// collective of MPI, so that a rank that never comes leaves the others waiting as NCCL would, until an abort.
+// collective of MPI, so that a missing rank leaves the others waiting as NCCL would, until an abort.
 // Thread: MPI_THREAD_MULTIPLE.
 #pragma once
 

@@ -1,4 +1,4 @@
-// picture: what the stand-in for nvJPEG knows of a JPEG file, by plain libjpeg.
+// picture: the properties and pixels of a JPEG file for the stand-in of nvJPEG, by libjpeg.
 #pragma once
 
 #include <cstddef>

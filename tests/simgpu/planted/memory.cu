@@ -41,7 +41,7 @@ Outcome misaligned_vector(Version version) {
   return compare(x.host(), [](int i) { return i == 4 || i == 7 ? i + 1 : i; });
 }
 
-// Memory of the host, of which the device knows nothing.
+// Memory of the host, which is not registered with the device.
 Outcome host_pointer(Version version) {
   const Numbers x;
   std::vector<float> host(kThreads);

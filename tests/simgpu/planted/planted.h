@@ -1,6 +1,6 @@
-// planted: kernels with one bug each, and beside each its clean twin; what the host's part of a case needs.
+// planted: kernels with one bug each, each with a correct twin, and helpers for the host's part of a case.
 //
-// A case runs one version and says whether the numbers came out right. The line at which the stand-in must find the bug
+// A case runs one version and returns whether the numbers are right. The line at which the stand-in must find the bug
 // carries the comment `found here: NAME`; planted_test.py looks it up.
 #pragma once
 

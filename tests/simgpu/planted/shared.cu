@@ -38,7 +38,7 @@ __global__ void uninitialized_shared_kernel(float* x) {
   x[threadIdx.x] = tile[kThreads - 1 - threadIdx.x];  // found here: uninitialized_shared
 }
 
-// A whole warp passes the barrier by.
+// A whole warp does not reach the barrier.
 template <Version version>
 __global__ void partial_barrier_kernel(float* x) {
   __shared__ float total;
@@ -47,7 +47,7 @@ __global__ void partial_barrier_kernel(float* x) {
   if (threadIdx.x < 32) x[threadIdx.x] += total;
 }
 
-// Half of a warp passes it by, and waits at another one.
+// Half of a warp does not reach it, and waits at another one.
 template <Version version>
 __global__ void divergent_barrier_kernel(float* x, int half) {
   if (version == Version::clean) {

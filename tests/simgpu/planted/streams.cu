@@ -1,4 +1,4 @@
-// streams: the host does not wait for its work: right by luck on a device, always wrong with SIMGPU_STREAMS=late.
+// streams: the host does not wait for its work: right by chance on a device, always wrong with SIMGPU_STREAMS=late.
 #include <cstring>
 
 #include "tests/simgpu/planted/planted.h"

@@ -4,7 +4,7 @@
 namespace planted {
 namespace {
 
-// Lanes 0 to 15 ask a lane that their mask leaves out.
+// Lanes 0 to 15 read from a lane that is not in their mask.
 __global__ void shuffle_inactive_kernel(float* x, int from) {
   if (threadIdx.x < 16)
     x[threadIdx.x] = __shfl_sync(0x0000ffffu, x[threadIdx.x], from);  // found here: shuffle_inactive

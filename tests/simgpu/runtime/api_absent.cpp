@@ -1,5 +1,5 @@
-// api_absent: functions that libc10_cuda imports and that the stand-in does not play: memory pools, IPC, graphs, the
-// driver's own entry points. Each says that it is not here.
+// api_absent: functions that libc10_cuda imports and that the stand-in does not implement: memory pools, IPC, graphs,
+// the driver's own entry points. Each returns an error.
 #include <cuda_runtime_api.h>
 
 extern "C" {

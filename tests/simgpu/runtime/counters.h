@@ -1,4 +1,5 @@
-// counters: what a program asks of the device, by phase: launches, operators, copies, waits, allocations, collectives.
+// counters: counts the work of a program on the device by phase: launches, operators, copies, waits, allocations,
+// collectives.
 //
 // SIMGPU_COUNTERS=folder: each process writes <folder>/rank-<r>.json at its end. A phase is the nest of NVTX ranges
 // that the program has open, the outermost one with its number ("step 3/backward"); NVTX_INJECTION64_PATH must name

@@ -1,4 +1,4 @@
-// device: the one device that the stand-in plays: memory, the program's kernels and variables, streams, errors.
+// device: the one device that the stand-in simulates: memory, the program's kernels and variables, streams, errors.
 //
 // SIMGPU_DEVICES=n lets the program see n devices, of which it may use one: the first that a thread works on. A call
 // that works on another one would create a second context, with memory on a device of another rank: it is refused.
@@ -49,8 +49,8 @@ struct Event {
 
 class Device {
  public:
-  // CUDA's interface is a set of C functions without a handle, called before main and after it: so there is one
-  // device, which is never destroyed.
+  // CUDA's interface is a set of C functions without a handle, which are called before main and after it. So there is
+  // one device, which is never destroyed.
   static Device& get();
 
   Settings settings;

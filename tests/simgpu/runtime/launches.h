@@ -12,7 +12,7 @@ struct LaunchRequest {
 };
 
 // A launch that the device cannot take is refused here, at once, with a sentence on stderr. Arguments are copied now;
-// what the kernel does wrong appears when it runs. Reference: cudaLaunchKernel.
+// an error of the kernel appears when it runs. Reference: cudaLaunchKernel.
 cudaError_t launch_kernel(Device& device, KernelHandle* handle, const LaunchRequest& request, void** arguments);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// properties: the device that is played. Small, so that grids which follow the device stay small.
+// properties: those of the simulated device. Small, so that grids which follow the device stay small.
 #pragma once
 
 #include <cstddef>

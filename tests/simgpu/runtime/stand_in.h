@@ -1,6 +1,6 @@
-// stand_in: what the stand-ins beside the CUDA runtime (LibTorch's, NCCL's, nvJPEG's) ask it for.
+// stand_in: functions of the CUDA runtime's stand-in for the other stand-ins (LibTorch's, NCCL's, nvJPEG's).
 //
-// C functions, because each stand-in is a library of its own. The product never sees them.
+// C functions, because each stand-in is a library of its own. The product does not call them.
 #pragma once
 
 #include <stddef.h>

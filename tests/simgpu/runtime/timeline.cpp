@@ -7,7 +7,7 @@
 namespace simgpu {
 namespace {
 
-// Polls, 20 microseconds and more each, before the other streams go on.
+// Polls, 20 microseconds and more each, before the other streams continue.
 constexpr int kPatience = 10'000;
 
 bool is_done(const WorkRef& work) { return work == nullptr || work->done; }

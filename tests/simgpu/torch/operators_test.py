@@ -4,8 +4,8 @@
     operators_test.py FOLDER_OF_LIBTORCH
 
 The stand-in runs any operator on the CPU; the real libtorch_cuda.so must have each that training uses on the device.
-matrix_test.py compares operators.txt with what the runs use, so a new operator is a decision: is it there, does it wait
-for the device, is it deterministic?
+matrix_test.py compares operators.txt with what the runs use, so for a new operator a developer must check
+that the library has it, whether it waits for the device, and whether it is deterministic.
 """
 import os
 import re

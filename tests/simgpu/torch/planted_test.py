@@ -3,8 +3,8 @@
 
     planted_test.py PAL_PLANTED FOLDER_OF_THE_STAND_INS [name of a bug ...]
 
-A bug is found when a stand-in complains, the run fails, or its weights differ from those of the clean program. Each has
-seeds to show itself in. The clean program, the same binary, must pass in all of them.
+A bug is found when a stand-in complains, the run fails, or its weights differ from those of the clean program. Each
+bug is run with several seeds. The clean program, the same binary, must pass in all of them.
 """
 import sys
 

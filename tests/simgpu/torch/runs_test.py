@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""runs_test: what happens to jobs on devices: resume elsewhere, faults, full memory, a lost device, an old driver.
+"""runs_test: jobs on devices: resume on other devices, faults, full memory, a lost device, an old driver.
 
     runs_test.py PAL_SIMGPU FOLDER_OF_THE_STAND_INS [test names]
 """
@@ -54,7 +54,7 @@ class Runs(unittest.TestCase):
         for name in ("cpu-to-3", "2-to-1", "1-to-cpu"):
             self.assertLess(difference(losses[2:], jobs.losses(name)), 1e-5, name)
 
-    def test_a_resumed_run_is_the_uninterrupted_run(self):
+    def test_a_resumed_run_equals_the_uninterrupted_run(self):
         for ranks in (1, 2):
             self.on_device(f"whole-{ranks}", STATE, ranks, seed=1)
             self.on_device(f"second-half-{ranks}", STATE, ranks, more=["--resume", f"whole-{ranks}/checkpoints/step-2"], seed=2)
@@ -86,7 +86,7 @@ class Runs(unittest.TestCase):
             out = self.on_device(f"full-{ranks}", ["model.projector=[512, 512]"], ranks, {"SIMGPU_MEMORY": "3000000"}, code=2, more=["--max-restarts", "0"])
             self.one_error(out, "out of memory", "Tried to allocate", "is free", "train.micro_batches", "train.global_batch")
 
-    def test_a_lost_device_is_worth_a_restart(self):
+    def test_a_lost_device_ends_in_a_restart(self):
         for ranks in (1, 2):
             out = self.on_device(f"lost-{ranks}", [], ranks, {"SIMGPU_BREAK": f"150:{ranks - 1}"}, code=71, more=["--max-restarts", "0"])
             self.one_error(out, "the device is lost", f"PCI 0000:0{ranks}:00.0", "uncorrectable ECC", "a restart continues from the last checkpoint")

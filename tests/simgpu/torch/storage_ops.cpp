@@ -1,4 +1,4 @@
-// storage_ops: the operators that make, resize and share device memory. They cannot run on the CPU in its stead.
+// storage_ops: the operators that make, resize and share device memory. They cannot run on the CPU instead.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>

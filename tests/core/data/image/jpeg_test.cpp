@@ -1,4 +1,5 @@
-// jpeg: the gate refuses what it must, a part is a part of the whole, colors and scales are libjpeg's.
+// jpeg: the header check refuses bad files, a decoded part equals that part of the whole picture, colors and scales are
+// libjpeg's.
 #include "core/data/image/jpeg.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ std::string gate_error(const std::vector<uint8_t>& file, JpegWalk walk = JpegWal
   return error_of(Exit::data, [&] { inspect_jpeg(file.data(), file.size(), walk, limits); });
 }
 
-TEST(JpegHeader, SaysWhatIsInTheFile) {
+TEST(JpegHeader, ReadsThePropertiesOfTheFile) {
   const std::vector<uint8_t> color = test_picture(40, 65, 3, 1);
   std::vector<uint8_t> file = test_jpeg(color, 40, 65);
   JpegHeader header = inspect_jpeg(file.data(), file.size());
@@ -62,8 +63,8 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
   EXPECT_EQ(inspect_jpeg(file.data(), file.size()).components, 4);
 }
 
-// Only what every decoder takes for Y, Cb, Cr: others guess in other ways than libjpeg.
-TEST(JpegHeader, SaysWhichColorsAreBeyondDoubt) {
+// True only for files that every decoder reads as Y, Cb, Cr; for others decoders and libjpeg may differ.
+TEST(JpegHeader, RecognizesFilesThatAreCertainlyYCbCr) {
   const auto ycc = [](const std::vector<uint8_t>& file) {
     return inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc;
   };
@@ -131,21 +132,21 @@ TEST(JpegHeader, RefusesWithAReason) {
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { strict.decode(progressive, rgb); }), "too many scans"));
 }
 
-TEST(JpegHeader, EveryCutIsSeen) {
+TEST(JpegHeader, EveryCutIsDetected) {
   JpegForm form;
   for (const bool progressive : {false, true}) {
     form.progressive = progressive;
     const std::vector<uint8_t> file = test_jpeg(test_picture(24, 24, 3, 1), 24, 24, form);
     for (size_t size = 0; size < file.size(); ++size) {
-      const std::vector<uint8_t> part(file.begin(),
-                                      file.begin() + static_cast<ptrdiff_t>(size));  // its end is guarded by sanitizers
+      // A vector of its own, so that sanitizers detect a read past its end.
+      const std::vector<uint8_t> part(file.begin(), file.begin() + static_cast<ptrdiff_t>(size));
       EXPECT_NE(gate_error(part), "") << size;
     }
   }
 }
 
-// Any part at any scale is, pixel by pixel, a part of the whole at that scale.
-TEST(Jpeg, APartIsAPartOfTheWhole) {
+// Any part at any scale equals, pixel by pixel, the same part of the whole picture at that scale.
+TEST(Jpeg, APartEqualsThatPartOfTheWhole) {
   const uint64_t seed = 17;
   Random random(seed, Purpose::noise);
   JpegDecoder decoder;
@@ -236,7 +237,7 @@ TEST(Jpeg, DamageIsAWarningOrAnError) {
   }
   EXPECT_TRUE(
       contains(error_of(Exit::data, [&] { decoder.decode(table, rgb); }), "damaged JPEG file: Bogus Huffman table"));
-  decoder.decode(test_jpeg(test_picture(64, 64, 3, 1), 64, 64), rgb);  // the decoder still works
+  decoder.decode(test_jpeg(test_picture(64, 64, 3, 1), 64, 64), rgb);  // the decoder can be used again
   EXPECT_EQ(rgb.size(), 64u * 64u * 3u);
 }
 

@@ -1,4 +1,4 @@
-// The stand-in for nvJPEG finds what is done wrong with it: a test that it passes means something.
+// nvjpeg_misuse: the stand-in for nvJPEG detects each wrong use, so that a test that passes on it proves something.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(NvjpegStandIn, FindsWrongOrders) {
   EXPECT_REFUSED(r.transfer(r.other), "used on two streams");
 }
 
-TEST(NvjpegStandIn, FindsBytesThatAreGone) {
+TEST(NvjpegStandIn, FindsReadsOfFreedBytes) {
   Rig r;
   ASSERT_EQ(r.host(), NVJPEG_STATUS_SUCCESS);
   r.file[r.file.size() / 2] ^= 1;
@@ -109,7 +109,7 @@ TEST(NvjpegStandIn, FindsRegionsAndOutputsThatDoNotFit) {
   EXPECT_EQ(r.device(), NVJPEG_STATUS_SUCCESS);
 }
 
-TEST(NvjpegStandIn, FindsObjectsThatAreGone) {
+TEST(NvjpegStandIn, FindsUsesOfDestroyedObjects) {
   Rig r;
   ASSERT_EQ(r.n.JpegStateDestroy(r.state), NVJPEG_STATUS_SUCCESS);
   EXPECT_REFUSED(r.host(), "an object that is none");

@@ -1,5 +1,5 @@
-// nvjpeg_decoder on the stand-ins of the CUDA runtime and of nvJPEG: whole decodes and crops, what is left to libjpeg,
-// memory that is used again, errors; and the real library, as far as it goes without a GPU.
+// nvjpeg_decoder on the stand-ins of the CUDA runtime and of nvJPEG: whole decodes and crops, files for libjpeg, reuse
+// of memory, errors; and the functions of the real library, which need no GPU.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ int counted(const char* name) {
   return count ? count() : -1;
 }
 
-// Nothing is done wrong with nvJPEG, and nothing is left behind.
+// nvJPEG was used correctly, and every object was destroyed.
 class Nvjpeg : public testing::Test {
  protected:
   void SetUp() override {
@@ -45,7 +45,7 @@ std::vector<uint8_t> picture(int32_t height, int32_t width, const JpegForm& form
   return test_jpeg(test_picture(height, width, channels, seed), height, width, form);
 }
 
-// The truth: all pixels by libjpeg, then the box.
+// The reference: all pixels by libjpeg, then the box.
 std::vector<uint8_t> crop_of(const std::vector<uint8_t>& file, const JpegBox& box) {
   std::vector<uint8_t> whole, part;
   JpegDecoder decoder;
@@ -94,7 +94,7 @@ TEST_F(Nvjpeg, PartsEqualAWholeDecode) {
       form.progressive = i % 4 == 3;
       form.h = i % 3 == 2 ? 1 : 2;
       form.v = i % 3 == 0 ? 2 : 1;
-      form.adobe = i % 5 == 4;  // says Y, Cb, Cr
+      form.adobe = i % 5 == 4;  // marked as Y, Cb, Cr
       const int32_t height = 17 + 9 * i + 40 * step, width = 120 - 5 * i + 30 * step;
       files.push_back(picture(height, width, form, static_cast<uint64_t>(100 * step + i)));
       boxes.push_back(i == 0 ? JpegBox{0, 0, height, width}
@@ -120,7 +120,7 @@ TEST_F(Nvjpeg, PartsEqualAWholeDecode) {
   }
 }
 
-TEST_F(Nvjpeg, LeavesToLibjpegWhatItDoesNotDo) {
+TEST_F(Nvjpeg, LeavesUnsupportedFilesToLibjpeg) {
   JpegForm gray, cmyk, rgb, odd;
   gray.pixels = JCS_GRAYSCALE;
   cmyk.pixels = JCS_CMYK;
@@ -134,7 +134,7 @@ TEST_F(Nvjpeg, LeavesToLibjpegWhatItDoesNotDo) {
     for (size_t c = 0; c < 3; ++c) zero[i + first + c * apart] = static_cast<uint8_t>(c);
     if (zero[i + 1] == 0xDA) break;
   }
-  std::vector<uint8_t> cut = picture(40, 50, {}, 6);  // the walk to the first scan does not see it
+  std::vector<uint8_t> cut = picture(40, 50, {}, 6);  // the check up to the first scan does not reach it
   cut.resize(cut.size() - 200);
   const std::pair<const char*, std::vector<uint8_t>> cases[] = {
       {"gray", picture(40, 50, gray, 1)},        {"CMYK", picture(40, 50, cmyk, 2)}, {"RGB", picture(40, 50, rgb, 3)},
@@ -151,7 +151,7 @@ TEST_F(Nvjpeg, LeavesToLibjpegWhatItDoesNotDo) {
   EXPECT_TRUE(decoder->begin(good, {0, 0, 40, 50}));  // and is dropped
 }
 
-// A machine that fails is not the file's fault: it is said, and nothing is freed that the device still uses.
+// A failure of the machine is reported as such, not as a damaged file; memory that the device still uses is not freed.
 TEST_F(Nvjpeg, FailuresOfTheDeviceAreNamed) {
   const Gpu gpu(40 * 50 * 3);
   for (const auto& [status, code, words] :

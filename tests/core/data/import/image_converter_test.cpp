@@ -33,7 +33,7 @@ std::vector<uint8_t> cut_to(std::vector<uint8_t> file, size_t bytes) {
   return file;
 }
 
-TEST(ImageConverter, JpegFilesAreCopiedAsTheyAre) {
+TEST(ImageConverter, JpegFilesAreCopiedUnchanged) {
   ImageConverter intake({});
   JpegForm gray, progressive;
   gray.pixels = JCS_GRAYSCALE;
@@ -117,7 +117,7 @@ TEST(ImageConverter, CmykAndRotationAreConverted) {
   }
 }
 
-// Its markers are whole, its coded data are not: only who decodes it sees that.
+// The markers are complete, the coded data are not: only a decode detects that.
 TEST(ImageConverter, CodedDataThatEndEarlyAreLeftOutWhereTheyAreDecoded) {
   std::vector<uint8_t> file = plain_jpeg(48, 64);
   file.erase(file.end() - static_cast<ptrdiff_t>(file.size() / 4), file.end() - 2);
@@ -161,7 +161,7 @@ TEST(ImageConverter, LargerImagesAreMadeSmaller) {
   EXPECT_EQ(intake.take(plain_jpeg(32, 40), "x.jpg").bytes, plain_jpeg(32, 40));
   EXPECT_EQ(intake.take(plain_jpeg(20, 40), "x.jpg").bytes, plain_jpeg(20, 40));
 
-  // Near the whole decode made smaller: what the scaled decode adds is small.
+  // Near the reduced picture of a whole decode: the error of the scaled decode is small.
   std::vector<uint8_t> small;
   Picture whole{200, 300, 3, {}};
   decoder.decode(plain_jpeg(200, 300), whole.pixels);
@@ -204,7 +204,7 @@ TEST(Picture, ResizeIsTheTriangleFilter) {
   }
 }
 
-// Colors go another way than gray pixels, and know nothing of each other.
+// Colors take another code path than gray pixels, and the channels are independent.
 TEST(Picture, ResizeOfColorsIsThatOfEachChannel) {
   const uint64_t seed = 12;
   Random random(seed, Purpose::noise);
@@ -316,7 +316,7 @@ TEST(Csv, NumbersStayClassesOnlyWhenTheyAreDense) {
   EXPECT_EQ(classes({"b", "10", "9"}), (std::vector<std::string>{"10", "9", "b"}));
 }
 
-// A spreadsheet would run them.
+// A spreadsheet program would execute them.
 TEST(Csv, FormulasAreNeutralizedAndReadBack) {
   EXPECT_EQ(io::csv_field("=cmd|' /C calc'!A0"), "'=cmd|' /C calc'!A0");
   EXPECT_EQ(io::csv_field("@SUM(1,2)"), "\"'@SUM(1,2)\"");

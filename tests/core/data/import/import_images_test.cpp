@@ -1,4 +1,4 @@
-// import_images: image files of every kind of source to the same bytes, whatever the threads, and whatever was killed.
+// import_images: image files of every kind of source give the same bytes for any number of threads, also after a kill.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -50,11 +50,11 @@ class ImportImages : public ::testing::Test {
     return {bytes.begin(), bytes.end()};
   }
   void SetUp() override { fs::create_directory(folder_ / "out"); }
-  // In memory: a kill spares what was written, whether it is on the disk or not, and syncing is slow on a busy machine.
+  // In memory: a kill does not lose written pages, synced or not, and syncing is slow on a busy machine.
   TestFolder folder_{::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path()};
 };
 
-TEST(Ordered, ResultsComeInOrderAndErrorsInTheirTurn) {
+TEST(OrderedWorkers, ResultsComeInOrderAndErrorsInTheirTurn) {
   for (const int threads : {1, 3, 8}) {
     std::vector<int64_t> seen;
     const auto worker = [] {
@@ -74,7 +74,7 @@ TEST(Ordered, ResultsComeInOrderAndErrorsInTheirTurn) {
     ASSERT_EQ(seen.size(), 54u);
     for (size_t k = 0; k < seen.size(); ++k) EXPECT_EQ(seen[k], static_cast<int64_t>(k) + 3);
     EXPECT_EQ(error_of(Exit::usage,
-                       [&] {  // the consumer gives up: the workers end
+                       [&] {  // the consumer throws: the workers end
                          ordered_for<int64_t>(threads, 0, 50, 5, worker,
                                               [&](int64_t, int64_t) { throw Error(Exit::usage, "enough"); });
                        }),
@@ -275,7 +275,7 @@ TEST_F(ImportImages, TheBytesDoNotDependOnTheThreads) {
 
 // ---- killed anywhere ----------------------------------------------------------------------------------------------
 
-// The import in a process of its own, killed after a while; whether it came to its end before.
+// The import in a process of its own, killed after a while. Returns whether it had ended before.
 bool killed_import(const ImportOptions& options, std::chrono::microseconds after) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -294,7 +294,7 @@ bool killed_import(const ImportOptions& options, std::chrono::microseconds after
   return WIFEXITED(status);
 }
 
-TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
+TEST_F(ImportImages, AfterFiftyKillsTheResultIsThatOfOneImport) {
   constexpr int kImages = 400;
   for (int i = 0; i < kImages; ++i) {
     write("src/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg",
@@ -302,7 +302,7 @@ TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
   }
   ImportOptions o = options("src", "out/first.h5");
   o.shards = 2;
-  import_folder(o);  // the first one also waits for the disk: its time says nothing of the next ones
+  import_folder(o);  // the first one also waits for the disk: its time is no measure for the next ones
   o.out = folder_ / "out/calm.h5";
   const auto start = std::chrono::steady_clock::now();
   const ImportReport calm = import_folder(o);
@@ -321,13 +321,13 @@ TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
     fs::remove_all(folder_ / "out");
     fs::create_directory(folder_ / "out");
     o.out = folder_ / "out/calm.h5";
-    bool published = false;  // all that remains is to take the empty folder away
+    bool published = false;  // only the empty folder remains to be removed
     for (int k = 0; k < 3 && !published; ++k) {
       kills +=
           !killed_import(o, std::chrono::microseconds(random.below(static_cast<uint64_t>(calm_time.count()) * 5 / 4)));
       published =
           fs::exists(folder_ / "out/calm-00001-of-00002.h5") && !fs::exists(folder_ / "out/calm.h5.importing/journal");
-      // Whatever name can be seen stands for a whole file; none before all of them are on the disk.
+      // Every visible name is a complete file; no name appears before all files are on the disk.
       for (const std::string& name : made()) {
         if (!name.ends_with(".h5")) continue;
         EXPECT_TRUE(verify_dataset({folder_ / ("out/" + name)}, 1, [](int64_t, int64_t) {}).good()) << name;
@@ -349,7 +349,7 @@ TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
   EXPECT_GE(resumed, kResumed) << "of " << kills << " kills: too few trials had something to take over";
 }
 
-TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
+TEST_F(ImportImages, ADamagedPartIsImportedAgain) {
   for (int i = 0; i < 200; ++i)
     write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
   ImportOptions o = options("src");
@@ -384,7 +384,7 @@ TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
 }
 
 // Three files that cannot be read, all counted and listed; a journal line that contradicts the source is refused.
-TEST_F(ImportImages, WhatTheJournalSaysOfLeftOutFilesIsChecked) {
+TEST_F(ImportImages, TheJournalsLinesOfSkippedFilesAreChecked) {
   for (int i = 0; i < 200; ++i)
     write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
   for (const int i : {1003, 1005, 1199}) write("src/a/" + std::to_string(i) + ".jpg", "");

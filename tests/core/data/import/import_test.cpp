@@ -1,4 +1,4 @@
-// import: IDX and CIFAR files that the test writes, whole, cut and wrong.
+// import: IDX and CIFAR files that the test writes: complete, cut and wrong ones.
 #include "core/data/import/import.h"
 
 #include <gtest/gtest.h>
@@ -309,7 +309,7 @@ TEST_F(Import, Cifar10) {
   EXPECT_TRUE(bytes_of(*train, 4) == cifar_image(0));
   EXPECT_TRUE(bytes_of(*train, 5) == cifar_image(1));
 
-  ImportOptions o = options("source/cifar-10-batches-bin");  // the folder itself serves as well
+  ImportOptions o = options("source/cifar-10-batches-bin");  // the folder itself may be given, too
   o.out = folder_ / "out/y.h5";
   import_cifar10(o);
   EXPECT_TRUE(read_file(folder_ / "out/y.h5") == read_file(folder_ / "out/x.h5"));

@@ -1,4 +1,4 @@
-// augment_spec: settings of the views to the kernel's policies.
+// augment_spec: from the settings of the views to the policies of the kernel.
 #include "core/data/loader/augment_spec.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace pal::data {
 namespace {
 
-TEST(Policy, ListsArePerViewAndTheLastRepeats) {
+TEST(AugmentSpec, ListsArePerViewAndTheLastRepeats) {
   const AugmentSpec spec =
       spec_of({"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarize=[0, 0.2, 0.3, 0.4]",
                "augment.flip=[0.25]", "augment.crop_scale=[0.08, 0.9]", "augment.crop_ratio=[0.5, 2]",
@@ -40,7 +40,7 @@ TEST(Policy, ListsArePerViewAndTheLastRepeats) {
   }
 }
 
-TEST(Policy, OptionsFromConfigAndData) {
+TEST(AugmentSpec, OptionsFromConfigAndData) {
   const MemoryDataset data(3, 14, 17, 1);
   kernels::AugmentOptions o =
       augment_options(spec_of({"train.seed=8", "augment.mean=[0.1, 0.2, 0.3]", "augment.std=[1, 2, 3]"}).augment, data);
@@ -57,7 +57,7 @@ TEST(Policy, OptionsFromConfigAndData) {
   EXPECT_EQ(augment_options(spec_of({"data.size=20"}).augment, data).size, 20);
 }
 
-TEST(Policy, ImagesOfManySizesNeedASize) {
+TEST(AugmentSpec, ImagesOfManySizesNeedASize) {
   const MemoryDataset data(3, 0, 0, 3);
   EXPECT_EQ(augment_options(spec_of({"data.size=20"}).augment, data).size, 20);
   try {
@@ -70,7 +70,7 @@ TEST(Policy, ImagesOfManySizesNeedASize) {
 }
 
 // What the config accepts, the kernel accepts.
-TEST(Policy, DefaultsRun) {
+TEST(AugmentSpec, DefaultsRun) {
   const MemoryDataset data(1, 14, 17, 1);
   const AugmentSpec spec = spec_of().augment;
   const auto views = view_policies(spec);

@@ -1,5 +1,5 @@
-// A step's parts away from the plain CPU: encoder, batch norm and optimizer on meta, where a tensor made on the wrong
-// device shows; bfloat16 autocast, on the CPU.
+// device_step: encoder, batch norm and optimizer on the meta device, which reveals a tensor made on the wrong device;
+// and bfloat16 autocast, on the CPU.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/empty.h>
@@ -132,7 +132,7 @@ TEST(Autocast, RoundsProductsAndLeavesTheRest) {
   }
 }
 
-// The rounded weights that a scope keeps go with it: the optimizer has changed them meanwhile.
+// The rounded weights that a scope caches are dropped with it, because the optimizer changes the weights.
 TEST(Autocast, SeesWeightsThatChanged) {
   const auto comm = comm::make_local_comm();
   const auto encoder = small_encoder("convnet", *comm);

@@ -1,4 +1,4 @@
-// direct_views: the views of some samples by one call of the kernel on whole images: what the loader must equal.
+// direct_views: the views of some samples by one call of the kernel on whole images. The loader must give the same.
 #pragma once
 
 #include <ATen/ops/empty.h>

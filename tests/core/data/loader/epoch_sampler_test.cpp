@@ -34,7 +34,7 @@ double correlation(const std::vector<int64_t>& x, const std::vector<int64_t>& y)
   return xy / xx;
 }
 
-TEST(Sampler, EachSampleOncePerEpochInNearlyEqualBatches) {
+TEST(EpochSampler, EachSampleOncePerEpochInNearlyEqualBatches) {
   for (const int64_t n : {1, 2, 3, 5, 10, 97, 256, 1000, 65536, 65537}) {
     for (const int64_t batch : {1, 2, 7, 256, 100000}) {
       if (n / batch > 4000) continue;
@@ -58,7 +58,7 @@ TEST(Sampler, EachSampleOncePerEpochInNearlyEqualBatches) {
   }
 }
 
-TEST(Sampler, ImageNetSizeHasNoStructure) {
+TEST(EpochSampler, ImageNetSizeHasNoStructure) {
   const EpochSpec plan{1281167, 4096, 3};
   const std::vector<int64_t> first = epoch_order(plan, 0), second = epoch_order(plan, 1);
   std::vector<bool> seen(plan.samples);
@@ -84,7 +84,7 @@ TEST(Sampler, ImageNetSizeHasNoStructure) {
 }
 
 // Small sets: over many epochs every sample is as likely at every position, and every order of four occurs alike.
-TEST(Sampler, SmallSetsAreShuffledFairly) {
+TEST(EpochSampler, SmallSetsAreShuffledFairly) {
   constexpr int kEpochs = 24000;
   for (const int64_t n : {2, 3, 7, 10}) {
     std::map<std::pair<int64_t, int64_t>, int> counts;
@@ -103,7 +103,7 @@ TEST(Sampler, SmallSetsAreShuffledFairly) {
   for (const auto& [order, count] : orders) EXPECT_NEAR(count, kEpochs / 24, kEpochs / 24 * 0.35);
 }
 
-TEST(Sampler, SeedAndEpochMatter) {
+TEST(EpochSampler, SeedAndEpochMatter) {
   const EpochSpec plan{1000, 1000, 1};
   EXPECT_EQ(batch_samples(plan, 0), batch_samples(plan, 0));
   EXPECT_NE(batch_samples(plan, 0), batch_samples(plan, 1));
@@ -114,7 +114,7 @@ EpochSpec windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) 
   return {n, batch, seed, Shuffle::windows, window};
 }
 
-TEST(Sampler, WindowsGiveEachSampleOncePerEpoch) {
+TEST(EpochSampler, WindowsGiveEachSampleOncePerEpoch) {
   for (const int64_t n : {1, 2, 15, 16, 17, 100, 1000, 4096, 5003}) {
     for (const int64_t window : {16, 64, 1024, 1 << 20}) {
       SCOPED_TRACE("N " + std::to_string(n) + " window " + std::to_string(window));
@@ -130,13 +130,13 @@ TEST(Sampler, WindowsGiveEachSampleOncePerEpoch) {
   EXPECT_NE(epoch_order(windowed(1000, 50, 64), 0), epoch_order(windowed(1000, 50, 64, 8), 0));
 }
 
-// What a batch takes from a window, the steps one window earlier have asked the disk for, in long pieces.
-TEST(Sampler, WindowsAreReadOneWindowAhead) {
+// The samples that a batch takes from a window were announced to the disk one window earlier, in long pieces.
+TEST(EpochSampler, WindowsAreReadOneWindowAhead) {
   const EpochSpec plan = windowed(10000, 100, 1600);
   std::vector<bool> asked(plan.samples);
   int64_t pieces = 0, samples = 0;
   for (int64_t step = 0; step < plan.steps_per_epoch(); ++step) {
-    if (step >= 16) {  // the first window comes unasked
+    if (step >= 16) {  // the first window is not announced
       for (const int64_t s : batch_samples(plan, step)) ASSERT_TRUE(asked[s]) << "step " << step;
     }
     for (const SampleRange& r : read_ahead(plan, step)) {
@@ -151,13 +151,13 @@ TEST(Sampler, WindowsAreReadOneWindowAhead) {
 }
 
 // Each sample once per epoch, also when the run is stopped in the middle of it and resumed on other ranks.
-TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
+TEST(EpochSampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
   for (const Shuffle shuffle : {Shuffle::full, Shuffle::windows}) {
     const EpochSpec plan{1003, 100, 4, shuffle, 64};
     std::vector<int> seen(plan.samples);
     for (int64_t step = plan.steps_per_epoch(); step < 2 * plan.steps_per_epoch(); ++step) {
       const int ranks = step < plan.steps_per_epoch() + 4 ? 3 : step < plan.steps_per_epoch() + 7 ? 8 : 1;
-      for (int rank = 0; rank < ranks; ++rank) {  // each derives the batch for itself
+      for (int rank = 0; rank < ranks; ++rank) {  // each rank computes the batch by itself
         const std::vector<int64_t> batch = batch_samples(plan, step);
         const auto begin = comm::rank_slices(static_cast<int64_t>(batch.size()), ranks);
         for (int64_t i = begin[rank]; i < begin[rank + 1]; ++i) ++seen[batch[i]];
@@ -178,7 +178,7 @@ double classes_per_batch(const EpochSpec& plan, int64_t per_class) {
   return sum / 200;
 }
 
-TEST(Sampler, WindowsMixClassesNearlyAsWellAsAFullShuffle) {
+TEST(EpochSampler, WindowsMixClassesNearlyAsWellAsAFullShuffle) {
   const int64_t n = 1281167, per_class = 1282;
   const double full = classes_per_batch({n, 256, 5}, per_class);
   const double windows = classes_per_batch(windowed(n, 256, 16384), per_class);
@@ -191,7 +191,7 @@ TEST(Sampler, WindowsMixClassesNearlyAsWellAsAFullShuffle) {
   EXPECT_GT(wide, 0.98 * full);
 }
 
-TEST(Sampler, RefusesEmptyPlans) {
+TEST(EpochSampler, RefusesEmptyPlans) {
   EXPECT_THROW(batch_samples({0, 4, 1}, 0), Error);
   EXPECT_THROW(batch_samples({4, 0, 1}, 0), Error);
 }

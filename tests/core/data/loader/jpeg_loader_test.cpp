@@ -28,7 +28,7 @@ LoaderOptions jpeg_options(int64_t samples, int32_t size, Decode decode) {
   return o;
 }
 
-// Crop, flip and resize alone: what is compared is the pixels, before color spreads or narrows their distances.
+// Only crop, flip and resize, so that pixels are compared before color operations change their distances.
 void only_geometry(LoaderOptions& o) {
   for (kernels::ViewPolicy& p : o.views.policies) p.jitter = p.gray = p.blur = p.solarize = 0;
 }
@@ -54,14 +54,14 @@ TEST(JpegLoader, EqualsAWholeDecodeForAnyRanksAndThreads) {
                                        s.samples.begin() + s.rank_begin[o.rank + 1]);
         const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step)
                                                        : direct_views<float>(*data, o, own, step);
-        ASSERT_LE((s.images - want).abs().max().item<double>(), 1e-6) << "step " << step;  // the issue allows 2/255
+        ASSERT_LE((s.images - want).abs().max().item<double>(), 1e-6) << "step " << step;
       }
     }
   }
 }
 
-// Where a crop has at least twice the pixels of its view, decoding at a reduced size is another low pass than the
-// triangle of the resize. Stated tolerance: 1.5/255 on average, 12/255 for 99 of 100 pixels (of pictures with noise).
+// Where a crop has at least twice the pixels of its view, the reduced decode is another low-pass filter than the
+// triangle filter of the resize. Tolerance: 1.5/255 on average, 12/255 for 99 of 100 pixels (of pictures with noise).
 TEST(JpegLoader, ReducedDecodesStayWithinTheirTolerance) {
   const auto data = std::make_shared<JpegDataset>(24, 100, 300, 5);
   LoaderOptions o = jpeg_options(24, 24, Decode::scaled);
@@ -93,7 +93,7 @@ TEST(JpegLoader, ReducesAsFarAsTheViewAllows) {
   EXPECT_EQ(box.width, 39);
 }
 
-// Two large views and three small ones: each as if it were alone, from one decode.
+// Two large views and three small ones from one decode: each equals the view made alone.
 TEST(JpegLoader, SmallViewsBesideLargeOnes) {
   const auto data = std::make_shared<JpegDataset>(16, 40, 90, 21);
   LoaderOptions o = jpeg_options(16, 32, Decode::full);
@@ -120,8 +120,8 @@ TEST(JpegLoader, SmallViewsBesideLargeOnes) {
             1e-6);
 }
 
-// The way of a GPU, on this device: workers only decode, next() renders. The same bits, also where parts find no room
-// in the step's buffer (views of 8 pixels of whole decodes), and with small views.
+// The code path of a GPU, on the CPU: workers only decode, next() renders. The same bits, also when parts do not fit
+// into the step's buffer (views of 8 pixels of whole decodes), and with small views.
 TEST(JpegLoader, ADeviceThatRendersGivesTheSameBits) {
   const auto data = std::make_shared<JpegDataset>(30, 40, 120, 41);
   for (const auto& [size, decode] : {std::pair{32, Decode::scaled}, std::pair{8, Decode::full}}) {
@@ -146,7 +146,7 @@ TEST(JpegLoader, ADeviceThatRendersGivesTheSameBits) {
   }
 }
 
-// A DeviceDecoder of the CPU's memory, by libjpeg. Gray files it leaves, and damaged ones.
+// A DeviceDecoder in the CPU's memory, by libjpeg. It declines gray and damaged files.
 class MemoryDecoder final : public DeviceDecoder {
  public:
   std::unique_ptr<Image> begin(std::vector<uint8_t>& file, const JpegBox& box) override {
@@ -178,8 +178,8 @@ class MemoryDecoder final : public DeviceDecoder {
   };
 };
 
-// The way of nvJPEG: images that the device finishes beside those that libjpeg decoded (with room for them, and
-// without). The same bits as the workers', and every image is counted.
+// The code path of nvJPEG: images that the device finishes beside images that libjpeg decoded (with and without room
+// for them). The same bits as the workers', and every image is counted.
 TEST(JpegLoader, ADeviceThatDecodesGivesTheSameBits) {
   const auto data = std::make_shared<JpegDataset>(40, 40, 120, 43);
   for (const int size : {32, 8}) {
@@ -208,7 +208,7 @@ TEST(JpegLoader, ADeviceThatDecodesGivesTheSameBits) {
   }
 }
 
-// As far as one gets without a GPU: everything but the pixels themselves, on the device that has none.
+// Without a GPU: everything but the pixels, on the meta device.
 TEST(JpegLoader, AnotherDeviceGetsTheViews) {
   LoaderOptions o = jpeg_options(30, 16, Decode::scaled);
   o.render = Render::device;
@@ -239,7 +239,7 @@ TEST(JpegLoader, CenterViewsEqualAWholeDecode) {
 }
 
 // A file that cannot be decoded stops the run with exit code 3 and is named, at its own step, by any decoder.
-TEST(JpegLoader, BadFilesNameThemselves) {
+TEST(JpegLoader, BadFilesAreNamed) {
   for (const bool header : {true, false}) {
     const auto data = std::make_shared<JpegDataset>(14, 40, 60, 41);
     const LoaderOptions o = jpeg_options(14, 16, Decode::full);
@@ -287,7 +287,7 @@ TEST(JpegLoader, MemoryIsBoundedBySettings) {
   EXPECT_EQ(Loader(data, o).report().depth, 1);
 }
 
-// What a step was rendered into is used again once it is dropped, and never while it is held.
+// The buffer of a step is reused when no tensor refers to it any more, and not before.
 TEST(JpegLoader, BuffersAreUsedAgainWhenDropped) {
   const auto data = std::make_shared<MemoryDataset>(64, 8, 8, 1);
   LoaderOptions o = jpeg_options(64, 8, Decode::full);
@@ -307,7 +307,7 @@ TEST(JpegLoader, BuffersAreUsedAgainWhenDropped) {
   EXPECT_TRUE(at::equal(before, held.images));
 }
 
-// Readers go ahead of the worker, and no further than their share of the memory.
+// Readers read ahead of the worker, within their share of the memory.
 TEST(JpegLoader, ReadersReadAhead) {
   const auto data = std::make_shared<MemoryDataset>(4000, 8, 8, 1);
   data->delay = std::chrono::milliseconds(4);

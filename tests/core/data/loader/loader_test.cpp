@@ -94,7 +94,8 @@ TEST(Loader, SubsetGivesSampleIds) {
   EXPECT_EQ(seen, o.subset);
 }
 
-// What is known after step 4 changes the batches from step 4 on, and not those before, however far the threads ran.
+// Pairs that become known after step 4 change the batches from step 4 on and none before, however far ahead the threads
+// are.
 TEST(Loader, BatchesFollowWhatIsKnownAtTheirStep) {
   const auto data = std::make_shared<MemoryDataset>(60, 8, 8, 1);
   graph::GraphStore store(60);

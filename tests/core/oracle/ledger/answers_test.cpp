@@ -1,4 +1,4 @@
-// answers: when asking ends, lines, the inbox, other formats, and who answers.
+// answers: stop rules, lines of answers, the inbox, other formats, labelers.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Stop, TheFirstRuleThatHolds) {
+TEST(StopRules, TheFirstRuleThatHoldsIsNamed) {
   StopLimits limits{100, 50, 2, 3, 0.01, 0.9};
   StopState state;
   EXPECT_EQ(stop_reason(limits, state), StopReason::none);
@@ -47,7 +47,7 @@ TEST(Stop, TheFirstRuleThatHolds) {
   EXPECT_NE(to_sentence(StopReason::questions, limits).find("100 questions"), std::string::npos);
 }
 
-TEST(Stop, ClosureIsWhenEveryRelationIsKnown) {
+TEST(StopRules, ClosureMeansThatEveryRelationIsKnown) {
   graph::GraphStore store(6);
   store.insert(0, 1, graph::Relation::same);
   store.insert(2, 3, graph::Relation::same);
@@ -74,7 +74,7 @@ std::string refused(const std::function<void()>& f) {
   return "";
 }
 
-TEST(Lines, SurviveAndWrongOnesAreNamed) {
+TEST(AnswerLines, AreReadBackAndWrongOnesAreNamed) {
   const Query q{12, QueryKind::coarse, 7, {3, 1}, 5, "mix"};
   const Query back = parse_question(question_line(q, [](int64_t s) { return "n" + std::to_string(s); }), "x");
   EXPECT_EQ(back.id, 12);
@@ -122,7 +122,7 @@ class InRun : public testing::Test {
   std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>(run_ + "/ledger.sqlite", "run");
 };
 
-TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
+TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWrongLines) {
   Inbox inbox(run_);
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));
@@ -137,7 +137,7 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   EXPECT_FALSE(any_waits());
   EXPECT_EQ(split_lines(io::read_whole_file(run_ + "/inbox/rejected/b.jsonl")).size(), 2u);
   EXPECT_NE(io::read_whole_file(run_ + "/inbox/rejected/b.txt").find("query 5"), std::string::npos);
-  inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));  // not sure whether it was done
+  inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));  // the sender does not know whether it succeeded
   EXPECT_EQ(inbox.drain(*ledger_, warnings).known, 1);
   EXPECT_NE(refused([&] { inbox.submit("../x", ""); }), "");
 }
@@ -173,7 +173,7 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
 const std::string kDeepLine = R"({"query": 1, "member": 3, "answer": "yes", "seconds": )" + std::string(300'000, '[') +
                               std::string(300'000, ']') + "}\n";
 
-// Whatever lies in the inbox: it is passed over with one warning, the answers beside it count, and nothing throws.
+// An entry of any other kind in the inbox is skipped with one warning; the answers beside it count, and nothing throws.
 TEST_F(InRun, OddEntriesOfTheInboxArePassedOver) {
   const std::string box = run_ + "/inbox/";
   const auto good = [](int64_t member) { return answer_line({1, 7, member, Verdict::yes, "ann"}); };
@@ -241,7 +241,7 @@ TEST_F(InRun, DeeplyNestedFilesAreRefused) {
   EXPECT_EQ(import_answers(run_ + "/deep.jsonl", AnswerFormat::jsonl, "x").bad_lines.size(), 1u);
 }
 
-TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
+TEST_F(InRun, TheFileLabelerPublishesAndCollectsWholeLines) {
   const auto exchange = make_file_labeler(run_, [](int64_t s) { return "img" + std::to_string(s); });
   EXPECT_EQ(exchange->answering(), Answering::later);
   exchange->publish(ledger_->open_queries());
@@ -261,7 +261,7 @@ TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
   EXPECT_EQ(more[0].answer.query, 2);
 }
 
-TEST_F(InRun, OtherFormatsOutAndIn) {
+TEST_F(InRun, OtherFormatsAreExportedAndImported) {
   ledger_->record_answers(
       {{1, 7, 3, Verdict::yes, "ann", 2.5}, {1, 7, 1, Verdict::no, "=bob, jr"}, {2, 8, 9, Verdict::unsure, "ann"}});
   const auto questions = ledger_->to_decide();
@@ -277,7 +277,7 @@ TEST_F(InRun, OtherFormatsOutAndIn) {
     Ledger second(other + "/ledger.sqlite", "run");
     std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1, 2}}, {0, QueryKind::pair, 8, {9}}};
     second.record_queries(queries, {"captcha", 0, 50});
-    ReadEntries read = import_answers(path, format, "nobody");
+    ReadEntries read = import_answers(path, format, "zoe");
     EXPECT_EQ(take_entries(second, read).recorded, 3);
     EXPECT_TRUE(read.bad_lines.empty());
     const std::vector<RecordedAnswer> after = second.all_answers();
@@ -330,7 +330,7 @@ TEST(SimulatedLabeler, AnnotatorsCostsAndTheTaxonomy) {
   EXPECT_NE(refused([&] { circle->answer({1, QueryKind::coarse, 0, {1}, 2}, 0); }).find("cycle"), std::string::npos);
 }
 
-TEST(PairsLabeler, AnswersWhatTheFileHolds) {
+TEST(PairsLabeler, AnswersFromTheFile) {
   const auto labeler = make_pairs_labeler(graph::WeightedEdges(4, {{0, 1, 1.0}, {0, 2, -0.5}}, "x"));
   const std::vector<Answer> answers = labeler->answer({1, QueryKind::captcha, 0, {1, 2, 3}}, 0);
   EXPECT_EQ(answers[0].verdict, Verdict::yes);

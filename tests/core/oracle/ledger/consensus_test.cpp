@@ -1,4 +1,4 @@
-// consensus: what several people make of a question, and how far they agree.
+// consensus: one verdict from the answers of several people, and their agreement.
 #include "core/oracle/ledger/consensus.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ Question asked(int64_t query, const std::vector<std::pair<std::string, Verdict>>
   return q;
 }
 
-TEST(Consensus, MajorityCountsAndADrawIsUnsure) {
+TEST(Consensus, MajorityWinsAndATieIsUnsure) {
   using V = Verdict;
   const auto of = [](const std::vector<V>& said) {
     std::vector<std::pair<std::string, V>> all;
@@ -36,10 +36,10 @@ TEST(Consensus, MajorityCountsAndADrawIsUnsure) {
 }
 
 // Annotators of known error: the estimate finds the errors, and its verdicts are better than the majority's.
-TEST(Consensus, DawidAndSkeneFindWhoErrs) {
+TEST(Consensus, DawidAndSkeneEstimateTheErrorsOfAnnotators) {
   Random random(5, Purpose::bench);
-  const std::vector<double> errors = {0.03, 0.05, 0.08, 0.45,
-                                      0.45, 0.45, 0.45};  // three good ones: two cannot be told apart
+  // Three good annotators: two could not be distinguished from the bad ones.
+  const std::vector<double> errors = {0.03, 0.05, 0.08, 0.45, 0.45, 0.45, 0.45};
   std::vector<Question> questions;
   std::vector<bool> truth;
   for (int64_t q = 0; q < 2000; ++q) {
@@ -70,7 +70,7 @@ TEST(Consensus, DawidAndSkeneFindWhoErrs) {
       << "any order";
 }
 
-TEST(Consensus, DecisionsCarryWhatTheQuestionSaid) {
+TEST(Consensus, DecisionsHaveTheKindAndNodeOfTheQuestion) {
   Question q = asked(4, {{"a", Verdict::yes}});
   q.kind = QueryKind::coarse;
   q.node = 11;
@@ -93,7 +93,7 @@ RecordedAnswer said_by(int64_t query, const std::string& who, Verdict verdict, d
 }
 
 // By hand: 10 questions, two people. Both yes 4, both no 3, a yes b no 2, a no b yes 1.
-TEST(Agreement, IsThatOfTheTextbook) {
+TEST(Kappa, CohensIsThatOfTheTextbook) {
   std::vector<RecordedAnswer> answers;
   const auto both = [&](Verdict a, Verdict b) {
     const auto query = static_cast<int64_t>(answers.size());
@@ -124,7 +124,7 @@ TEST(Agreement, IsThatOfTheTextbook) {
 
 // A table of 14 raters and 10 subjects that is often shown for this kappa (0.2099 with five categories), its last two
 // categories taken together: 0.232408, by the formula in Python.
-TEST(Agreement, FleissOfATable) {
+TEST(Kappa, FleissOfATable) {
   const int table[10][4] = {{0, 0, 0, 14}, {0, 2, 6, 6}, {0, 0, 3, 11}, {0, 3, 9, 2}, {2, 2, 8, 2},
                             {7, 7, 0, 0},  {3, 2, 6, 3}, {2, 5, 3, 4},  {6, 5, 2, 1}, {0, 2, 2, 10}};
   const Verdict verdicts[4] = {Verdict::yes, Verdict::no, Verdict::unsure, Verdict::broken};

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sentence with which it refuses, or "".
+// The sentence of the error, or "".
 std::string refusal_of_opening(const std::string& path) {
   try {
     Ledger(path, "run-a");
@@ -79,8 +79,8 @@ TEST_F(LedgerInDoubt, ASuspendedWriterKeepsItsLease) {
   EXPECT_EQ(Ledger(path_, "run-a").questions(), 1);
 }
 
-// A lease that looks abandoned stays while a process holds the lock of the database.
-TEST_F(LedgerInDoubt, TheLockComesBeforeTheLease) {
+// A lease that looks abandoned is not taken over while a process holds the lock of the database.
+TEST_F(LedgerInDoubt, TheLockIsTakenBeforeTheLease) {
   { Ledger ledger(path_, "run-a"); }
   SuspendedWriter writer(path_);
   const std::string lease = path_.string() + ".writer";
@@ -91,7 +91,7 @@ TEST_F(LedgerInDoubt, TheLockComesBeforeTheLease) {
   EXPECT_EQ(writer.code_when_continued(), static_cast<int>(Exit::lost)) << "its lease was taken";
 }
 
-TEST_F(LedgerInDoubt, AnotherProcessWithTheSameNumberHoldsNothing) {
+TEST_F(LedgerInDoubt, AnotherProcessWithTheSameIdDoesNotHoldTheLease) {
   const std::string lease = path_.string() + ".writer";
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
@@ -158,7 +158,7 @@ TEST_F(DamagedLedger, IsRefusedWhenAnAnswerChanged) {
     EXPECT_NE(refusal_after_sql(sql).find("is damaged"), std::string::npos) << sql;
 }
 
-// An older program neither knows the checksum nor keeps it: its answers join when this one opens the ledger.
+// An older program does not update the checksum: its answers are added to it when this program opens the ledger.
 TEST_F(DamagedLedger, AnswersOfAnOlderProgramJoinTheChecksum) {
   EXPECT_EQ(refusal_after_sql("DROP TABLE answer_sum"), "");
   Sqlite(path_).run(

@@ -1,7 +1,7 @@
-// ledger_kill: a run's writer and people who hand in answers, killed with SIGKILL at random moments: nothing is lost,
-// nothing is asked twice, nothing counts twice. PAL_KILLS sets how often (200).
+// ledger_kill: the writer of a ledger and a process that submits answers are killed with SIGKILL at random moments. No
+// answer is lost or counted twice, and no question is asked twice. PAL_KILLS sets how often (200).
 //
-// The writer does what a run does: it drains the inbox, answers what is open, asks new questions about pairs that were
+// The writer works like a run: it drains the inbox, answers open questions, asks new questions about pairs that were
 // never asked, and decides. Beside it another process submits answers. Each writes to a pipe after a call has returned.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMembers = 4;
 
-// What has returned: 'a' answers up to this query, 'h' an answer to this query submitted by the other process.
+// A call that has returned: 'a' recorded answers up to this query, 'h' an answer to it submitted by the other process.
 struct Said {
   char what;
   int64_t query;
@@ -89,7 +89,7 @@ Verdict truth(int64_t i, int64_t j) { return (i + j) % 3 == 0 ? Verdict::yes : V
 
 class LedgerKilled : public testing::Test {
  protected:
-  // Everything said to be recorded is there once, and nothing is there twice.
+  // Everything that was reported as recorded is in the ledger once.
   void expect_whole(int64_t answered, int64_t handed_in) {
     Ledger ledger(run_ + "/ledger.sqlite", "run");
     std::vector<std::string> warnings;
@@ -110,7 +110,7 @@ class LedgerKilled : public testing::Test {
     for (const auto& [question, count] : machine) ASSERT_EQ(count, 1) << question;
     for (const auto& [question, count] : person) ASSERT_EQ(count, 1) << question;
     ASSERT_GE(static_cast<int64_t>(machine.size()) / kMembers, std::min<int64_t>(answered, 1))
-        << "answers that were said to be there";
+        << "answers that were reported as recorded";
     for (int64_t q = 1; q <= answered; ++q) {
       for (int64_t m = 1; m <= kMembers; ++m)
         ASSERT_EQ(machine.count(std::to_string(q) + ":" + std::to_string(1'000'000 + m)) +

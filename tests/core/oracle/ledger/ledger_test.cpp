@@ -1,4 +1,4 @@
-// ledger: real SQLite files: replay, what is open and what is to be decided, undo, migration, refusals.
+// ledger: real SQLite files: replay, open questions and questions to decide, undo, migration, refusals.
 #include "core/oracle/ledger/ledger.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 class LedgerTest : public testing::Test {
  protected:
-  // The sentence with which it refuses, or "".
+  // The sentence of the error, or "".
   static std::string refusal(const std::function<void()>& f) {
     try {
       f();
@@ -103,14 +103,14 @@ TEST_F(LedgerTest, ReplaysWhatWasRecorded) {
   EXPECT_GT(all[1].answer.answered_at, 1e9);
 }
 
-TEST_F(LedgerTest, WantsAsManyAnswersAsVotesAndSkipsAreNone) {
+TEST_F(LedgerTest, AQuestionIsOpenUntilItHasItsVotesAndSkipsDoNotCount) {
   Ledger ledger(path_, "run-a");
   std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1}}};
   ledger.record_queries(queries, {"captcha", 0, 0, 2});
   ledger.record_answers({answer_of(1, 7, 3, Verdict::yes, "a"), answer_of(1, 7, 3, Verdict::skip, "b")});
   EXPECT_TRUE(ledger.to_decide().empty());
   EXPECT_EQ(ledger.open_questions(), 2);
-  ASSERT_EQ(ledger.open().size(), 2u) << "members with another number of answers stand apart";
+  ASSERT_EQ(ledger.open().size(), 2u) << "members with another number of answers are listed apart";
   EXPECT_EQ(ledger.open()[1].votes, 2);
   EXPECT_EQ(ledger.open()[1].query.members, std::vector<int64_t>{3});
   ledger.record_answers({answer_of(1, 7, 3, Verdict::no, "c")});
@@ -131,7 +131,7 @@ TEST_F(LedgerTest, WantsAsManyAnswersAsVotesAndSkipsAreNone) {
   EXPECT_EQ(ledger.open_questions(), 1) << "not more than the most";
 }
 
-TEST_F(LedgerTest, UndoSupersedesAndIsDecidedAgain) {
+TEST_F(LedgerTest, UndoSupersedesAndTheQuestionIsDecidedAgain) {
   Ledger ledger(path_, "run-a");
   std::vector<Query> queries = {{0, QueryKind::pair, 7, {3}}};
   ledger.record_queries(queries, {"captcha", 0, 0});
@@ -142,7 +142,7 @@ TEST_F(LedgerTest, UndoSupersedesAndIsDecidedAgain) {
   undo.undo = uuid;
   undo.answer.annotator = "ann";
   EXPECT_EQ(ledger.take({undo}).withdrawn, 1);
-  EXPECT_EQ(ledger.take({undo}).known, 1) << "twice does no harm";
+  EXPECT_EQ(ledger.take({undo}).known, 1) << "a second undo changes nothing";
   EXPECT_EQ(ledger.open_questions(), 1);
   decide_all(ledger, 20, 1);
   ASSERT_EQ(ledger.decisions().size(), 2u);
@@ -166,7 +166,7 @@ TEST_F(LedgerTest, UndoSupersedesAndIsDecidedAgain) {
   EXPECT_NE(ledger.take({undo}).refused[0].find("no-such"), std::string::npos);
 }
 
-TEST_F(LedgerTest, RefusesWhatCannotBeAnAnswer) {
+TEST_F(LedgerTest, RefusesImpossibleAnswers) {
   Ledger ledger(path_, "run-a");
   std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1, 2}}};
   ledger.record_queries(queries, {"captcha", 0, 0});
@@ -192,7 +192,7 @@ TEST_F(LedgerTest, RefusesWhatCannotBeAnAnswer) {
               ledger.record_answers({named, other});
             }).find("another answer has this uuid"),
             std::string::npos);
-  // One by one: a wrong one does not keep the others out.
+  // One by one: a wrong entry does not affect the others.
   const LedgerIntake intake =
       ledger.take({{named}, {other}, {answer_of(1, 7, 2, Verdict::no)}, {answer_of(9, 9, 9, Verdict::no)}});
   EXPECT_EQ(intake.recorded, 2);
@@ -228,7 +228,7 @@ TEST_F(LedgerTest, RefusesAnotherRunNewerSchemaAndForeignFiles) {
 }
 
 // A ledger as the first schema had it, made by its own statements.
-TEST_F(LedgerTest, BringsTheFirstSchemaToThisOne) {
+TEST_F(LedgerTest, MigratesTheFirstSchema) {
   Sqlite(path_).run(R"sql(
     CREATE TABLE run(id TEXT NOT NULL, opened INTEGER NOT NULL);
     CREATE TABLE queries(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, template INTEGER NOT NULL, sampler TEXT NOT NULL,
@@ -293,7 +293,7 @@ int no_locks(int /*file*/, int command, ...) {
 TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
   sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
   const sqlite3_syscall_ptr real = vfs->xGetSystemCall(vfs, "fcntl");
-  for (const char* who : {"a new ledger", "one that stands"}) {
+  for (const char* who : {"a new ledger", "one that exists"}) {
     ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", reinterpret_cast<sqlite3_syscall_ptr>(&no_locks)), SQLITE_OK);
     const std::string said = open_refusal();
     ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", real), SQLITE_OK);
@@ -305,7 +305,7 @@ TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
   EXPECT_EQ(Ledger(path_, "run-a").questions(), 2) << "nothing is lost";
 }
 
-TEST_F(LedgerTest, ADeadWriterIsFollowedAndASilentOneToo) {
+TEST_F(LedgerTest, TheLeaseOfADeadOrSilentWriterIsTakenOver) {
   const pid_t child = fork();
   if (child == 0) {
     Ledger* ledger = new Ledger(path_, "run-a");  // dies with it
@@ -337,7 +337,7 @@ TEST_F(LedgerTest, AWriterWhoseLeaseWasTakenStops) {
   }
 }
 
-TEST(WriterLeaseTest, AWriterKilledWhileItTakesItLeavesNone) {
+TEST(WriterLeaseTest, AWriterKilledWhileItTakesTheLeaseLeavesNone) {
   const TestFolder folder;
   ASSERT_TRUE(killed_at_write([&] { const WriterLease lease(folder / "x"); }));
   EXPECT_FALSE(fs::exists(folder / "x.writer"));
@@ -346,7 +346,7 @@ TEST(WriterLeaseTest, AWriterKilledWhileItTakesItLeavesNone) {
   EXPECT_NE(WriterLease::holder(folder / "x"), "");
 }
 
-TEST(WriterLeaseTest, IsTouched) {
+TEST(WriterLeaseTest, TheFileIsTouchedRegularly) {
   const TestFolder folder;
   {
     const WriterLease lease(folder / "x", {0.02, 60});
@@ -368,7 +368,7 @@ TEST_F(LedgerTest, IsNotReadableForOtherUsers) {
 TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
   { Ledger ledger(path_, "run-a"); }
   // root may write anything: try as another user.
-  const auto refused_for_nobody = [&] {
+  const auto refused_for_others = [&] {
     const pid_t child = fork();
     if (child == 0) {
       if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
@@ -380,12 +380,12 @@ TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
   };
   chmod(folder_.path().c_str(), 0777);
   chmod(path_.c_str(), 0666);
-  EXPECT_FALSE(refused_for_nobody()) << "the control";
+  EXPECT_FALSE(refused_for_others()) << "the control";
   chmod(path_.c_str(), 0444);
-  EXPECT_TRUE(refused_for_nobody());
+  EXPECT_TRUE(refused_for_others());
   chmod(path_.c_str(), 0666);
   chmod(folder_.path().c_str(), 0555);
-  EXPECT_TRUE(refused_for_nobody());
+  EXPECT_TRUE(refused_for_others());
   chmod(folder_.path().c_str(), 0777);
   EXPECT_EQ(open_refusal(), "");
 }

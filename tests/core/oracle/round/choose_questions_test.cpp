@@ -41,7 +41,7 @@ struct AskedSamples {
   Round round{1, 1, 100};
 };
 
-TEST(Asking, SaysWhyThereIsNoQuestion) {
+TEST(ChooseQuestions, GivesTheReasonWhenThereIsNoQuestion) {
   AskedSamples asked;
   const Chosen first = asked.choose();
   EXPECT_EQ(question_count(first.queries), kSamples - 2);
@@ -59,7 +59,7 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   }
   EXPECT_EQ(asked.choose().why, NoQuestion::closed);
   EXPECT_TRUE(asked.choose().queries.empty());
-  // All is known: that the sampler finds nothing is all it can say; the stop rules say more.
+  // All is known: the reason is that the sampler finds no question; the stop rules give the precise one.
   asked.round.closed.clear();
   for (int64_t s = 2; s < kSamples; ++s) asked.store.insert(s, s % 2, graph::Relation::same);
   EXPECT_EQ(asked.choose().why, NoQuestion::pool);
@@ -71,7 +71,7 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   EXPECT_EQ(choose_questions(*ssl, others.store, others.pool, others.round).why, NoQuestion::silent);
 }
 
-TEST(Asking, LeavesSettledPairsAndAsksTheOthers) {
+TEST(ChooseQuestions, LeavesOutClosedPairsAndAsksTheOthers) {
   AskedSamples asked;
   for (int64_t s = 2; s < kSamples; ++s) {
     if (s != 5) asked.round.closed.emplace_back(0, s), asked.round.closed.emplace_back(s, 1);

@@ -1,4 +1,4 @@
-// sharded rounds: the rows of a pool lie on several ranks, in any order, and the questions are those of one process.
+// sharded_round: the rows of a pool are on several ranks, in any order; the questions are those of one process.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kPlayed = 400;
 
-// What this rank holds of a pool: the places [bounds[r], bounds[r + 1]).
+// The part of a pool on this rank: the places [bounds[r], bounds[r + 1]).
 Pool share_of(const Pool& whole, const std::vector<int64_t>& bounds, comm::Comm& comm) {
   const int64_t first = bounds[comm.rank()], rows = bounds[comm.rank() + 1] - first;
   Pool own{whole.samples, whole.embeddings.narrow(0, first, rows).contiguous()};
@@ -60,7 +60,7 @@ struct PlayedGame {  // a store in which something is known
     pool = {draw_pool(store, 250, 9, 4), {}};
     pool.embeddings = corner_rows(pool.samples, labels, 0.5);
     pool.inputs = corner_rows(pool.samples, labels, 0.8) *
-                  at::exp(at::arange(250, at::kFloat) / 20).unsqueeze(1);  // a rank's longest is no other's
+                  at::exp(at::arange(250, at::kFloat) / 20).unsqueeze(1);  // the longest row differs from rank to rank
   }
   std::vector<int64_t> labels;
   graph::GraphStore store;
@@ -69,7 +69,7 @@ struct PlayedGame {  // a store in which something is known
 
 class ShardedRound : public testing::TestWithParam<std::string> {};
 
-TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
+TEST_P(ShardedRound, AsksTheSameAsOneProcess) {
   const PlayedGame game;
   std::vector<std::string> settings = {"oracle.members=6"};
   std::string all = GetParam();  // "captcha oracle.center=input"
@@ -114,7 +114,7 @@ std::vector<std::string> sharded_samplers() {
 INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound, testing::ValuesIn(sharded_samplers()),
                          [](const auto& info) { return as_name(info.param); });
 
-// Rows that are all alike cover each other wholly: each is taken once all the same, the lower number first.
+// Equal rows cover each other completely. Each is still taken once, the lower number first.
 TEST(FarthestFirst, TakesEachRowOnce) {
   const at::Tensor rows = at::ones({7, 4}, at::kFloat) / 2;
   comm::run_ranks(2, [&](comm::Comm& comm) {
@@ -145,7 +145,7 @@ TEST(PoolRows, EveryRankGetsTheRowsItAsksFor) {
   }
 }
 
-// Rows of a wide projector are folded: what is alike stays alike, and no narrow row is touched.
+// Rows of a wide projector are folded and keep their products; narrow rows do not change.
 TEST(PoolRows, WideRowsKeepTheirProducts) {
   const int64_t n = 60, dims = 3 * PoolRows::kWidest + 100;
   Pool pool{std::vector<int64_t>(n), at::empty({n, dims}, at::kFloat)};
@@ -162,12 +162,12 @@ TEST(PoolRows, WideRowsKeepTheirProducts) {
   const at::Tensor error = (rows.here().matmul(rows.here().t()) - unit.matmul(unit.t())).abs();
   EXPECT_LT(error.max().item<double>(), 0.11) << "five deviations";
   EXPECT_LT(error.mean().item<double>(), 0.03);
-  EXPECT_GT(error.mean().item<double>(), 0.001) << "folded, or the test looks at nothing";
+  EXPECT_GT(error.mean().item<double>(), 0.001) << "the rows are folded, so that the test means something";
   pool.embeddings = pool.embeddings.narrow(1, 0, PoolRows::kWidest).contiguous();
   EXPECT_TRUE(PoolRows(pool).here().allclose(pool.embeddings / pool.embeddings.norm(2, 1, true), 1e-6, 1e-7));
 }
 
-// Sums in float or double depend on their order; these do not, by a bit.
+// Sums in float or double depend on the order of the terms; these have the same bits in any order.
 TEST(ExactSums, AreTheSameForAnyOrderAndSharding) {
   const int64_t n = 1000, dims = 7, groups = 5;
   at::Tensor rows = at::empty({n, dims}, at::kFloat);

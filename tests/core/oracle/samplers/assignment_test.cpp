@@ -1,4 +1,4 @@
-// assignment: pass after pass what a look at all pairs finds, with fewer products.
+// assignment: in every pass the same result as a search over all pairs, with fewer products.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ void expect_right(const Assignment& now, const at::Tensor& rows, const at::Tenso
 }
 
 // Centers that move a little, a lot, not at all, onto each other and onto rows; rows that are the same or nothing.
-TEST(Assignment, IsThatOfALookAtAllPairs) {
+TEST(Assignment, EqualsASearchOverAllPairs) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed, Purpose::bench);
@@ -54,7 +54,7 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
       ASSERT_EQ(changed, now.center() != before);
       if (HasFatalFailure()) return;
       before = now.center();
-      if (pass >= 5) centers.copy_(home);  // wild at first; then a few wander
+      if (pass >= 5) centers.copy_(home);  // large moves at first; then only a few centers move
       const at::Tensor elsewhere = unit_rows(clusters, dims, seed, 100 + pass);
       for (int64_t c = 0; c < clusters; c += pass < 5 ? 1 : 10) {
         switch (random.below(5)) {
@@ -77,12 +77,12 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
       centers = centers / centers.norm(2, 1, true).clamp_min(1e-20);
     }
     if (clusters == 40) {
-      EXPECT_LT(now.products(), all * 2 / 3) << "bounds that spare nothing";
+      EXPECT_LT(now.products(), all * 2 / 3) << "the bounds save products";
     }
   }
 }
 
-// All centers move slowly, each on its own way: no step changes much, many do.
+// All centers move slowly in their own directions: a single step changes little, many steps change much.
 TEST(Assignment, SmallStepsAddUp) {
   const at::Tensor rows = unit_rows(300, 6, 1, 1), way = unit_rows(20, 6, 1, 3);
   at::Tensor centers = unit_rows(20, 6, 1, 2);
@@ -96,10 +96,10 @@ TEST(Assignment, SmallStepsAddUp) {
     centers = centers + 0.02 * way;
     centers = centers / centers.norm(2, 1, true);
   }
-  EXPECT_LT(now.products(), passes * 300 * 20 * 2 / 3) << "bounds that spare nothing";
+  EXPECT_LT(now.products(), passes * 300 * 20 * 2 / 3) << "the bounds save products";
 }
 
-TEST(Assignment, CentersThatStandStillCostNothing) {
+TEST(Assignment, CentersThatDoNotMoveNeedNoProducts) {
   const at::Tensor rows = unit_rows(200, 8, 1, 1), centers = unit_rows(10, 8, 1, 2);
   Assignment now(rows);
   EXPECT_TRUE(now.update(centers));

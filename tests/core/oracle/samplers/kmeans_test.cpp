@@ -1,4 +1,4 @@
-// kmeans: the same centers for any number of ranks and threads, clusters that are there, and cases without rows.
+// kmeans: the same centers for any number of ranks and threads, planted clusters, and cases without rows.
 #include "core/oracle/samplers/kmeans.h"
 
 #include <ATen/ATen.h>
@@ -55,7 +55,7 @@ TEST(Kmeans, IsTheSameForAnyNumberOfRanksAndOrder) {
   }
 }
 
-TEST(Kmeans, FindsClustersThatAreThere) {
+TEST(Kmeans, FindsPlantedClusters) {
   const at::Tensor rows = cloud(600, 6, 32, 0.1, 3);
   const Kmeans found = kmeans(rows, ids_of(600), {.clusters = 12, .iterations = 30, .per_cluster = 0, .seed = 1},
                               *comm::make_local_comm());

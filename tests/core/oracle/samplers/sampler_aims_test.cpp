@@ -1,4 +1,4 @@
-// sampler aims: small pools in which one choice is right.
+// sampler_aims: small pools in which one choice is right.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +31,9 @@ Pool on_circle(const std::vector<double>& degrees) {
   return pool;
 }
 
-// Ninety-three copies of one point and three others, as uncertain: k-means++ on their gradients takes one of each.
-TEST(SamplerAims, GradientsDoNotRepeatThemselves) {
+// Ninety-three copies of one point and three others, all equally uncertain: k-means++ on their gradients takes one of
+// each.
+TEST(SamplerAims, GradientsChooseDifferentPoints) {
   const int64_t n = 100;
   graph::GraphStore store(n);
   std::vector<int64_t> labels(n, -1);
@@ -54,8 +55,8 @@ TEST(SamplerAims, GradientsDoNotRepeatThemselves) {
   EXPECT_EQ(edges, (std::set<int64_t>{4, 5, 6, 7}));
 }
 
-// What is known covers what is near it: the first question is about the point farthest from all of it.
-TEST(SamplerAims, KCenterBeginsFarFromWhatIsKnown) {
+// Known points cover their surroundings: the first question is about the point farthest from all known ones.
+TEST(SamplerAims, KCenterBeginsFarFromKnownPoints) {
   graph::GraphStore store(7);
   store.set_labels({0, 1, -1, -1, -1, -1, -1});
   const std::vector<Query> queries = choose("k_center", store, on_circle({0, 100, 5, 95, 20, 52, 88}), 1);
@@ -63,8 +64,8 @@ TEST(SamplerAims, KCenterBeginsFarFromWhatIsKnown) {
   EXPECT_EQ(queries[0].members, std::vector<int64_t>{5});
 }
 
-// A component stands where the mean of its members is, not where its first one is.
-TEST(SamplerAims, MergingGoesByTheMeanOfAComponent) {
+// The position of a component is the mean of its members, not its first member.
+TEST(SamplerAims, MergingUsesTheMeanOfAComponent) {
   graph::GraphStore store(5);
   store.insert(0, 1, graph::Relation::same);
   store.insert(1, 2, graph::Relation::same);
@@ -75,8 +76,8 @@ TEST(SamplerAims, MergingGoesByTheMeanOfAComponent) {
   EXPECT_EQ(pair, (std::set<int64_t>{0, 4})) << "by its first member it would be 3";
 }
 
-// A member that is known itself is expected to be what its nearest other is.
-TEST(SamplerAims, AnExpectationLooksAtOthers) {
+// The prediction for a member that is known itself comes from its nearest other known sample.
+TEST(SamplerAims, APredictionUsesOtherSamples) {
   graph::GraphStore store(5);
   store.set_labels({0, 0, 1, 1, -1});
   std::vector<Query> queries = {{.kind = QueryKind::pair, .template_sample = 0, .members = {1, 4}}};

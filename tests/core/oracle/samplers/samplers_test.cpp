@@ -1,4 +1,4 @@
-// samplers: what every sampler keeps to, and what each of them looks for.
+// samplers: the rules that every sampler follows, and the choices of each of them.
 #include "core/oracle/samplers/samplers.h"
 
 #include <ATen/ATen.h>
@@ -26,7 +26,7 @@ class EverySampler : public testing::TestWithParam<std::string> {
   std::vector<std::string> settings() const { return {"oracle.sampler=" + GetParam(), "oracle.members=6"}; }
 };
 
-TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
+TEST_P(EverySampler, AsksOnlyOpenPairsAndOnceInARound) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const auto sampler = sampler_of(settings());
   const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
@@ -60,11 +60,11 @@ TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
       }
       questions += question_count(queries);
     }
-    EXPECT_GE(questions, 12 * 23 / 2) << "a sampler that finds little to ask in a fresh set";
+    EXPECT_GE(questions, 12 * 23 / 2) << "a sampler asks in a set of which little is known";
   }
 }
 
-TEST_P(EverySampler, DecidesAlikeForAnyOrderOfThePoolAndLeavesPendingAlone) {
+TEST_P(EverySampler, IgnoresTheOrderOfThePoolAndSkipsPendingPairs) {
   const std::vector<int64_t> labels = corner_labels(300, 4);
   const auto sampler = sampler_of(settings());
   graph::GraphStore store(300);
@@ -139,7 +139,7 @@ TEST(Uncertainty, AsksAboutTheBoundary) {
   for (int64_t s : arc.members({"oracle.sampler=gradients"}, 1)) EXPECT_TRUE(s >= 35 && s <= 55) << s;
 }
 
-TEST(KCenter, AsksAboutWhatLiesFarthestFromAllThatIsKnown) {
+TEST(KCenter, AsksAboutThePointFarthestFromAllKnownOnes) {
   const Arc arc;
   EXPECT_EQ(arc.members({"oracle.sampler=k_center"}, 1), (std::vector<int64_t>{45}));
   const std::vector<int64_t> three = arc.members({"oracle.sampler=k_center"}, 3);
@@ -208,7 +208,7 @@ TEST(Nnclr, AsksNeighborsOfTheSupportOrOfTheBatch) {
                   .empty());
 }
 
-TEST(Merging, JoinsLargeComponentsThatLieTogether) {
+TEST(Merging, AsksAboutLargeComponentsThatAreNear) {
   const std::vector<int64_t> labels = {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1};
   graph::GraphStore store(12);
   for (int64_t s : {1, 2}) store.insert(0, s, graph::Relation::same);
@@ -221,7 +221,7 @@ TEST(Merging, JoinsLargeComponentsThatLieTogether) {
             std::minmax(store.component(0), store.component(3)));
 }
 
-TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
+TEST(Merging, PrefersNearComponentsToLargeOnes) {
   const std::vector<int64_t> labels = {0, 0, 0, 1, 1, 1, 0, 1, 2, 3};
   graph::GraphStore store(10);
   for (int64_t s : {1, 2}) store.insert(0, s, graph::Relation::same);
@@ -231,10 +231,10 @@ TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
           ->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
   ASSERT_EQ(queries.size(), 1u);
   EXPECT_EQ(labels[queries[0].template_sample], labels[queries[0].members[0]])
-      << "not the two large ones, which lie apart";
+      << "not the two large ones, which are far apart";
 }
 
-TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
+TEST(Coarse, AsksGroupsFirstAndUsesTheAnswers) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.3);
   const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
@@ -269,7 +269,7 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
     }
   }
   EXPECT_GT(kinds[QueryKind::captcha], 100);
-  EXPECT_LT(last_coarse, 25) << "the groups are firm by then";
+  EXPECT_LT(last_coarse, 25) << "the groups are reliable by then";
   const OracleSpec coarse_only = spec_of({"oracle.sampler=coarse"}).oracle;
   EXPECT_THROW(make_query_sampler(coarse_only, {1, 0}), Error) << "a circle";
   EXPECT_THROW(make_query_sampler(coarse_only, {}), Error);
@@ -314,7 +314,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, weight: 1}]"}), Error);
 }
 
-TEST(Captcha, KnowsPriorsCentersAndOutliers) {
+TEST(Captcha, UsesPriorsCentersAndOutliers) {
   const std::vector<int64_t> labels = corner_labels(300, 3);
   Pool pool = whole_pool(labels, 0.2);
   graph::GraphStore store(300);
@@ -351,7 +351,7 @@ TEST(Captcha, KnowsPriorsCentersAndOutliers) {
   }
   pool.inputs = at::Tensor();
   EXPECT_THROW(captcha("oracle.center=input")->choose(store, pool, {.seed = 1, .round = 0, .questions = 5}), Error);
-  // Nearly all of those believed similar are.
+  // Nearly all samples predicted to be similar are similar.
   int64_t right = 0, total = 0;
   for (const Query& q :
        sampler_of({"oracle.sampler=outliers"})->choose(store, pool, {.seed = 1, .round = 0, .questions = 90})) {
@@ -363,8 +363,8 @@ TEST(Captcha, KnowsPriorsCentersAndOutliers) {
   EXPECT_GE(right, total * 95 / 100);
 }
 
-// A point that its likeliest class refused is asked about until its class is known: else only easy ones become known.
-TEST(Samplers, FinishWhatTheyBegan) {
+// After a no, the point is asked about until its class is known: else only easy samples become known.
+TEST(Samplers, AskRefusedPointsUntilTheirClassIsKnown) {
   const std::vector<int64_t> labels = corner_labels(3000, 4);
   for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {
     const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.coarse_accuracy=0"});
@@ -395,7 +395,7 @@ TEST(Samplers, FinishWhatTheyBegan) {
   }
 }
 
-TEST(Captcha, IsBalancedAtAnyStop) {
+TEST(Captcha, KeepsClassesBalancedAtAnyTime) {
   const std::vector<int64_t> labels = corner_labels(600, 6);
   graph::GraphStore store(600);
   store.set_labels(draw_template_labels(labels, 1));
