@@ -131,6 +131,24 @@ TEST(Setup, AGraphOfLabelsNeedsLabels) {
   }
 }
 
+TEST(Setup, QuestionsAboutImagesWithoutLabels) {
+  const Labels data(30, -1);
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> settings = {"oracle.sampler=captcha"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    try {
+      checked_oracle(spec_with(settings), data, 0);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal({}).find("set oracle.labeler=exchange and let people answer"), std::string::npos);
+  EXPECT_NE(refusal({"oracle.labeler=exchange", "oracle.templates=given"}).find("oracle.templates=discover"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"oracle.labeler=exchange"}), "");
+}
+
 TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   const Labels data(5000);
   const auto labels = known_labels(spec_with({"graph.kind=supervised"}), data, training_subset(spec_with({}), data));
