@@ -229,8 +229,7 @@ int serve_page(const StartArguments& args, const setup::RunSpec& spec) {
 
 int start(StartArguments& args) {
   FolderRun& folder = args.folder;
-  const std::string metrics = folder.out + "/metrics.jsonl";
-  PAL_DATA_CHECK(newest_step(folder.out) >= 0 || !fs::exists(metrics) || !record::read_metrics(metrics).done,
+  PAL_DATA_CHECK(newest_step(folder.out) >= 0 || !has_finished(folder.out),
                  "the run is finished, but its checkpoints are gone", folder.out,
                  "put them back, or give --out OTHER to train anew");
   if (const int code = prepare_folder(folder); code != 0) return code;

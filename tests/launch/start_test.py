@@ -142,7 +142,10 @@ class Start(Case):
         os.rename(self.path("runs/in/checkpoints"), self.path("away"))
         before = self.text("runs/in/metrics.jsonl")
         self.assertIn("error: the run is finished, but its checkpoints are gone: runs/in; put them back", self.pal(*command[1:], code=3))
+        self.write("in/photos/later.jpg", bar(0, 999))   # nothing is imported again for `pal train`, either
+        self.assertIn("its checkpoints are gone: runs/in; put them back, or start at step 0 with --resume never", self.pal("train", "in", code=3))
         self.assertEqual(self.text("runs/in/metrics.jsonl"), before)
+        self.assertEqual(len(self.ids("runs/in/data.h5")), 63)
 
     def test_answers(self):
         """Pictures without labels: answers are used by the next start, and nothing is asked twice. A collapse is named."""
