@@ -107,9 +107,9 @@ class Labels {
     double all = 0;
     for (int64_t n = 0; n < k; ++n) {
       if (index[n] < 0) continue;
-      const double vote = std::exp(similarity[n] / args_.knn.temperature);
-      votes[rows_[known[index[n]]].name] += vote;
-      all += vote;
+      const double weight = std::exp(similarity[n] / args_.knn.temperature);
+      votes[rows_[known[index[n]]].name] += weight;
+      all += weight;
     }
     const auto best =
         std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
