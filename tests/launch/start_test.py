@@ -139,6 +139,8 @@ class Start(Case):
         out = self.pal("embed", "runs/in", "in/photos/low", "--out", "f.npy")
         self.assertIn("imported before", out)
         self.assertIn("24 x ", out)
+        named = re.search(r"the names of its rows: pal (data info \S+ --list)\n", out)[1].split()
+        self.assertIn("0,low00.jpg,", self.pal(*named))
         os.rename(self.path("runs/in/checkpoints"), self.path("away"))
         before = self.text("runs/in/metrics.jsonl")
         self.assertIn("error: the run is finished, but its checkpoints are gone: runs/in; put them back", self.pal(*command[1:], code=3))
