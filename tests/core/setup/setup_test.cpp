@@ -264,6 +264,19 @@ TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
 
 // 25/25/1 with 16 columns collapses on CIFAR-10 within 50 steps; wide projectors, larger weights and views alone do
 // not.
+TEST(RunSpec, InstructionsHoldCommas) {
+  const auto instructions = [](const std::string& value) {
+    return label_spec(config::Config::defaults({"label.instructions=" + value})).instructions;
+  };
+  EXPECT_EQ(instructions("Look at the shape, not at: the color."), "Look at the shape, not at: the color.");
+  EXPECT_EQ(instructions("[\"One, two.\", Three.]"), "One, two.\nThree.");
+  EXPECT_EQ(instructions("[]"), "");
+  const config::Config config = config::Config::defaults({"label.instructions=a, b", "train.steps=1", "optim.lr=1"});
+  const TestFolder folder;
+  std::ofstream(folder / "c.yaml") << config.dump();
+  EXPECT_EQ(label_spec(config::Config::load_resolved(folder / "c.yaml")).instructions, "a, b");
+}
+
 TEST(RunSpec, WeightsThatCollapseOnLabelsAreNamed) {
   const std::string narrow = "model.projector=[64, 16]", labels = "graph.kind=supervised";
   const std::string sentence = collapse_warning(spec_of({narrow, labels}));
