@@ -310,8 +310,7 @@ class ImageImport {
           if (i % 100 == 99 || i + 1 == shard.end) report_progress(i + 1);
         });
     PAL_DATA_CHECK(reporter_.splits()[shard.split].samples > 0, "no image of " + options_.source + " can be read",
-                   reporter_.first_left_out(),
-                   "check the files; paths in a list or CSV file are relative to its folder");
+                   reporter_.first_left_out(), "paths in a list or CSV file are relative to its folder");
     writer.finish();
     journal_.finish_shard();
   }
