@@ -61,8 +61,9 @@ struct ConfigBuilder {
     Config::Value value;
     value.origin = setting.origin;
     if (is_list(key.type)) {
-      const bool is_text =
-          setting.shape == Setting::Shape::scalar;  // "[1, 2]" from the command line, a lone 1 from YAML
+      const bool is_scalar = setting.shape == Setting::Shape::scalar;
+      const bool is_line = is_scalar && key.type == KeyType::lines && !setting.items[0].starts_with('[');
+      const bool is_text = is_scalar && !is_line;  // "[1, 2]" from the command line, a lone 1 from YAML
       for (const std::string& item :
            is_text ? split_list(setting.items[0], setting.origin + ": " + key.name) : setting.items) {
         value.list.push_back(canonical_value(key, item, setting.origin));

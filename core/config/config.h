@@ -13,7 +13,8 @@
 
 namespace pal::config {
 
-enum class KeyType { text, choice, integer, real, flag, text_list, integer_list, real_list };
+// lines: a text, which may hold commas, or a list of such texts.
+enum class KeyType { text, choice, integer, real, flag, text_list, lines, integer_list, real_list };
 
 // Whether a key changes what is computed. A run folder refuses a config that differs in a `result` key; the others
 // (threads, logging, how often a checkpoint is written) may change when a run is resumed.

@@ -196,7 +196,7 @@ const std::vector<KeySpec>& config_keys() {
 
       {"label.question", T::text, "", "pal label: question about a sample and the template, answered by yes or no, "
        "e.g. \"Is this the same patient?\"; empty: the page's own words.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
-      {"label.instructions", T::text_list, "[]", "pal label: plain text that people read at their first visit and in "
+      {"label.instructions", T::lines, "[]", "pal label: plain text that people read at their first visit and in "
        "the help of the page: a text, or a list of lines.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
       {"label.class_names", T::flag, "true",
        "pal label: show the class of the template where it is known.", {}, -kNoLimit, kNoLimit, KeyEffect::none},

@@ -62,6 +62,8 @@ std::string describe_allowed(const KeySpec& key) {
       return "true or false";
     case KeyType::text_list:
       return "a list of words";
+    case KeyType::lines:
+      return "a text, or a list of lines";
     case KeyType::integer_list:
       return "a list of integers" + describe_range(key);
     case KeyType::real_list:
@@ -71,14 +73,16 @@ std::string describe_allowed(const KeySpec& key) {
 }
 
 bool is_list(KeyType type) {
-  return type == KeyType::text_list || type == KeyType::integer_list || type == KeyType::real_list;
+  return type == KeyType::text_list || type == KeyType::lines || type == KeyType::integer_list ||
+         type == KeyType::real_list;
 }
 
 std::string canonical_value(const KeySpec& key, const std::string& text, const std::string& where) {
   const auto within = [&](double value) { return std::isfinite(value) && value >= key.min && value <= key.max; };
   switch (key.type) {
     case KeyType::text:
-    case KeyType::text_list: {
+    case KeyType::text_list:
+    case KeyType::lines: {
       // yaml-cpp treats some control characters as the end of the file, and no path or name needs one.
       const bool clean = std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
       if (!clean) refuse(key, text, where);

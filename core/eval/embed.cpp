@@ -9,6 +9,7 @@
 #include "core/comm/rank_slices.h"
 #include "core/data/loader/augment_spec.h"
 #include "core/data/loader/loader.h"
+#include "core/io/regular_file.h"
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
 
@@ -62,21 +63,34 @@ at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::
 }
 
 at::Tensor inputs(const data::Dataset& data, const std::vector<int64_t>& samples, const data::AugmentSpec& augment,
-                  int threads) {
+                  int threads, const std::function<void(int64_t)>& progress) {
+  constexpr int64_t kChunk = 1024;
   const auto n = static_cast<int64_t>(samples.size());
   const std::vector<int32_t> shape = data.shape();
-  const int64_t size = int64_t{shape[0]} * shape[1] * shape[2];
-  if (data.encoding() != data::Encoding::raw || size == 0) {
-    kernels::AugmentOptions options = data::augment_options(augment, data);
+  const int64_t stored = int64_t{shape[0]} * shape[1] * shape[2];
+  const bool raw = data.encoding() == data::Encoding::raw && stored > 0;
+  kernels::AugmentOptions options;
+  if (!raw) {
+    options = data::augment_options(augment, data);
     for (size_t c = 0; c < 3; ++c) options.mean[c] = 0, options.std[c] = 1;
-    return data::load_center_views(data, samples, options, at::kFloat, threads).flatten(1);
   }
+  const int64_t size = raw ? stored : int64_t{options.size} * options.size * options.channels;
+  io::check_fits_memory("the data set as pixels", sizeof(float) * static_cast<double>(n * size));
   at::Tensor out = at::empty({n, size}, at::kFloat);
   std::vector<uint8_t> bytes;
-  for (int64_t i = 0; i < n; ++i) {
-    data.read(samples[i], bytes);
-    float* row = out.data_ptr<float>() + i * size;
-    for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(bytes[k]) / 255.0f;
+  for (int64_t first = 0; first < n; first += kChunk) {
+    const int64_t end = std::min(n, first + kChunk);
+    if (!raw) {
+      const std::vector<int64_t> some(samples.begin() + first, samples.begin() + end);
+      out.narrow(0, first, end - first)
+          .copy_(data::load_center_views(data, some, options, at::kFloat, threads).flatten(1));
+    }
+    for (int64_t i = first; raw && i < end; ++i) {
+      data.read(samples[i], bytes);
+      float* row = out.data_ptr<float>() + i * size;
+      for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(bytes[k]) / 255.0f;
+    }
+    if (progress) progress(end);
   }
   return out;
 }

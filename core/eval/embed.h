@@ -45,8 +45,9 @@ at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::
 
 // (n, values) the samples themselves, the baseline without training: rows of features; or pixels in [0, 1], those that
 // are stored (raw images of one size), else those of the center view (its side is data.size).
-// Throws Error (usage) where images of several sizes meet data.size=0.
+// `progress` gets the number of samples read so far.
+// Throws Error (usage) where images of several sizes meet data.size=0, Error (data) where the memory is too small.
 at::Tensor inputs(const data::Dataset& data, const std::vector<int64_t>& samples, const data::AugmentSpec& augment,
-                  int threads);
+                  int threads, const std::function<void(int64_t done)>& progress = {});
 
 }  // namespace pal::eval

@@ -128,7 +128,8 @@ PairsFile read_pairs(const std::string& path, int64_t samples, const NamesOf& na
         ++known;
     }
     PAL_DATA_CHECK(unknown.empty() || (line == 1 && known == 0), line_of(path, line) + ": no sample has the name",
-                   unknown, "`pal data info DATA --list` shows the names");
+                   unknown,
+                   "`pal data info DATA --list` shows the names; leave out pairs with images of the test split");
     return unknown.empty();
   };
   std::vector<WeightedPair> pairs;

@@ -70,11 +70,11 @@ model::ModelSpec model_spec(const RunSpec& spec) {
   return model;
 }
 
-std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data) {
-  std::vector<int64_t> all(data.size());
+std::vector<int64_t> training_subset(const RunSpec& spec, int64_t samples) {
+  std::vector<int64_t> all(samples);
   std::iota(all.begin(), all.end(), int64_t{0});
   const int64_t limit = spec.data.limit;
-  if (limit == 0 || limit >= data.size()) return all;
+  if (limit == 0 || limit >= samples) return all;
   return draw(all, limit, spec.train.seed, Purpose::shuffle);
 }
 

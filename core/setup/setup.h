@@ -21,7 +21,10 @@ namespace pal::setup {
 model::ModelSpec model_spec(const RunSpec& spec);
 
 // The samples trained on, ascending: all, or data.limit of them drawn by the seed.
-std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data);
+std::vector<int64_t> training_subset(const RunSpec& spec, int64_t samples);
+inline std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data) {
+  return training_subset(spec, data.size());
+}
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed. With
 // graph.groups the groups take the place of the labels; with graph.groups and an oracle no label is known.
 std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);

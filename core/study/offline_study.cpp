@@ -27,13 +27,37 @@
 namespace pal::study {
 namespace {
 
-data::FeatureSet study_features(const std::string& path, const setup::RunSpec& spec, std::vector<int64_t>* parents) {
-  if (data::is_feature_file(path)) return data::read_features(path);
+enum class Part { train, test };  // data.train, of which data.limit may leave some samples, or data.test
+
+data::FeatureSet study_features(const setup::RunSpec& spec, Part part, const ReadProgress& progress,
+                                std::vector<int64_t>& parents) {
+  const std::string& path = part == Part::train ? spec.data.train : spec.data.test;
+  const auto samples_of = [&](int64_t size) {
+    std::vector<int64_t> all(static_cast<size_t>(size));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    return part == Part::train ? setup::training_subset(spec, size) : all;
+  };
+  const auto chosen = [](const std::vector<int64_t>& labels, const std::vector<int64_t>& samples) {
+    std::vector<int64_t> out;
+    for (const int64_t i : samples) {
+      if (!labels.empty()) out.push_back(labels[static_cast<size_t>(i)]);
+    }
+    return out;
+  };
+  if (data::is_feature_file(path)) {
+    data::FeatureSet set = data::read_features(path);
+    const std::vector<int64_t> samples = samples_of(set.rows.size(0));
+    if (static_cast<int64_t>(samples.size()) == set.rows.size(0)) return set;
+    return {set.rows.index_select(0, at::tensor(samples, at::kLong)), chosen(set.labels, samples)};
+  }
   const auto data = data::Dataset::open(path);
-  std::vector<int64_t> all(static_cast<size_t>(data->size()));
-  std::iota(all.begin(), all.end(), int64_t{0});
-  if (parents) *parents = data->parents();
-  return {eval::inputs(*data, all, spec.augment, io::usable_cores()), data->labels()};
+  const std::vector<int64_t> samples = samples_of(data->size());
+  if (part == Part::train) parents = data->parents();
+  return {eval::inputs(*data, samples, spec.augment, io::usable_cores(),
+                       [&](int64_t done) {
+                         if (progress) progress(path, done, static_cast<int64_t>(samples.size()));
+                       }),
+          chosen(data->labels(), samples)};
 }
 
 bool knows_all(const setup::RunSpec& spec) { return spec.graph.labeled_fraction == 1 && spec.oracle.sampler == "ssl"; }
@@ -179,10 +203,10 @@ bool starts_from_templates(const setup::RunSpec& spec) {
   return !knows_all(spec) && oracle::uses_templates(spec.oracle);
 }
 
-StudyData read_study_data(const setup::RunSpec& spec) {
+StudyData read_study_data(const setup::RunSpec& spec, const ReadProgress& progress) {
   StudyData data;
-  data::FeatureSet train = study_features(spec.data.train, spec, &data.parents),
-                   test = study_features(spec.data.test, spec, nullptr);
+  data::FeatureSet train = study_features(spec, Part::train, progress, data.parents),
+                   test = study_features(spec, Part::test, progress, data.parents);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
     PAL_DATA_CHECK(all, std::string("samples without a label in ") + key,
@@ -191,11 +215,6 @@ StudyData read_study_data(const setup::RunSpec& spec) {
   }
   PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
                  test.rows.size(1), "the training set has " + std::to_string(train.rows.size(1)));
-  const int64_t limit = spec.data.limit;
-  if (limit > 0 && limit < train.rows.size(0)) {
-    train.rows = train.rows.narrow(0, 0, limit).contiguous();
-    train.labels.resize(static_cast<size_t>(limit));
-  }
   if (const int64_t width = spec.compare.pca; width > 0 && width < train.rows.size(1)) {
     const Components reduce = principal_components(train.rows, width);
     train.rows = reduce(train.rows);

@@ -20,9 +20,10 @@ struct StudyData {
   std::vector<int64_t> parents = {};  // taxonomy of the classes; empty: none
   int64_t classes = 0;
 };
-// data.train and data.test: feature files, or images of one size, whose pixels are used; more columns than compare.pca
-// are reduced to so many principal components of the training set.
-StudyData read_study_data(const setup::RunSpec& spec);
+// data.train (data.limit of its samples, drawn by the seed) and data.test: feature files, or images, whose pixels are
+// used; more columns than compare.pca are reduced to so many principal components of the training set.
+using ReadProgress = std::function<void(const std::string& path, int64_t done, int64_t total)>;  // of images
+StudyData read_study_data(const setup::RunSpec& spec, const ReadProgress& progress = {});
 
 // Whether an oracle of these settings knows one true label of each class before its first question.
 bool starts_from_templates(const setup::RunSpec& spec);

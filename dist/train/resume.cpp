@@ -43,6 +43,14 @@ Resumed load(const ResumeContext& of, const Checkpointer::Groups& state) {
   std::optional<record::LoadedCheckpoint> loaded =
       record::load_newest_checkpoint(of.run_dir, [&](const std::string& w) { resumed.warnings.push_back(w); });
   resumed.from = loaded ? ResumedFrom::own : of.origin ? ResumedFrom::other : ResumedFrom::nothing;
+  const std::string metrics = of.run_dir + "/metrics.jsonl";
+  if (resumed.from == ResumedFrom::nothing && fs::exists(metrics)) {
+    const std::vector<record::MetricLine> lines = record::read_metrics(metrics).lines;
+    if (!lines.empty())
+      resumed.warnings.push_back(
+          fmt::format("the run was trained to step {}, but it has no usable checkpoint: it starts again at step 0",
+                      lines.back().step));
+  }
   if (resumed.from == ResumedFrom::nothing) return resumed;
   if (!loaded) loaded = take_over(of, resumed.warnings);
   resumed.step = loaded->state.step;

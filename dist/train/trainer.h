@@ -152,7 +152,7 @@ class Trainer {
   int64_t step_ = 0;
   std::string begins_with_;  // what model.init gave, in words
   int64_t skips_ = 0;        // in a row
-  int64_t trained_ = 0;      // steps of this start that changed the weights
+  int64_t trained_ = 0;      // steps that changed the weights; those before a checkpoint count as such
   int64_t saved_step_ = -1;
   Clock::time_point saved_at_ = Clock::now();
   std::vector<std::unique_ptr<StepObserver>> observers_;  // in the order in which they are called

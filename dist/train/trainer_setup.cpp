@@ -108,7 +108,7 @@ void Trainer::open_model() {
 // The state that a checkpoint holds, or the weights of model.init.
 void Trainer::begin(const std::optional<Origin>& origin) {
   Resumed resumed = resume({run_, run_dir_, origin, last_step(), fingerprint()}, checkpointed(), world_.control());
-  step_ = resumed.step;
+  step_ = trained_ = resumed.step;
   PAL_CHECK(step_ <= last_step(),
             fmt::format("the run in {} has more steps than the {} of this config", run_dir_, last_step()), step_,
             "raise train.steps or train.epochs");

@@ -134,7 +134,8 @@ int run_info(const DataArguments& args) {
     const std::vector<uint8_t> png =
         data::encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels);
     io::write_file_atomically(args.montage, {reinterpret_cast<const char*>(png.data()), png.size()});
-    fmt::print("\n{}: a picture of {} samples with their labels\n", args.montage, montage_samples(*data, 48).size());
+    fmt::print("\n{}: a picture of {} samples with their {}\n", args.montage, montage_samples(*data, 48).size(),
+               data->labels().empty() ? "names" : "labels");
   }
   return static_cast<int>(Exit::ok);
 }

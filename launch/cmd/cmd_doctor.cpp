@@ -183,6 +183,8 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   if (rank) return be_a_rank(context);
   if (link_rank) return be_a_link_rank(context.start_world(), links);
 
+  std::fputs("checking this machine, and a job of two ranks\n", stdout);
+  std::fflush(stdout);
   const dist::CudaState cuda = dist::cuda_state();
   const std::vector<Finding> findings = {
       check_cpu(),

@@ -79,6 +79,8 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   const std::vector<std::string> written = io::write_feature_file(out, file);
   fmt::print("{}: {} x {} of {}, step {}\n", fmt::join(written, ", "), file.features.size(0), file.features.size(1),
              features, trained.step);
+  if (out.ends_with(".npy"))  // which holds no names
+    fmt::print("the names of its rows: pal data info {} --list\n", data);
   return static_cast<int>(Exit::ok);
 }
 

@@ -229,12 +229,15 @@ int evaluate(const EvalArguments& args, const setup::RunSpec& spec, dist::World&
   if (wants) {
     const eval::EmbedWhat what = args.features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features;
     const auto features = [&](const data::Dataset& data, const std::string& name) {
+      if (s.encoder) return embed_all(*s.encoder, spec, data, what, world, name);
       std::vector<int64_t> all(static_cast<size_t>(data.size()));
       std::iota(all.begin(), all.end(), int64_t{0});
-      if (!s.encoder && world.rank() == 0) fmt::print("reading the pixels of the {} set\n", name);
-      std::fflush(stdout);
-      return s.encoder ? embed_all(*s.encoder, spec, data, what, world, name)
-                       : eval::inputs(data, all, spec.augment, setup::compute_threads(spec.train, world.cores()));
+      std::unique_ptr<Progress> bar;
+      if (world.rank() == 0) bar = std::make_unique<Progress>("pixels " + name, data.size());
+      return eval::inputs(data, all, spec.augment, setup::compute_threads(spec.train, world.cores()),
+                          [&](int64_t done) {
+                            if (bar) bar->update(done, "");
+                          });
     };
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");

@@ -83,26 +83,39 @@ class Labels {
     std::vector<int64_t> known, open;
     for (size_t i = 0; i < rows_.size(); ++i) (rows_[i].how.empty() ? open : known).push_back(static_cast<int64_t>(i));
     if (known.empty() || open.empty()) return;
-    const int64_t k = std::min<int64_t>(args_.knn.k, static_cast<int64_t>(known.size()));
-    const eval::Neighbors near =
-        eval::neighbors(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
-    for (size_t q = 0; q < open.size(); ++q) {
-      std::map<std::string, double> votes;
-      double all = 0;
-      for (int64_t n = 0; n < k; ++n) {
-        const int64_t at = static_cast<int64_t>(q) * k + n, index = near.index.data_ptr<int64_t>()[at];
-        if (index < 0) continue;
-        const double vote = std::exp(near.similarity.data_ptr<double>()[at] / args_.knn.temperature);
-        votes[rows_[known[index]].name] += vote;
-        all += vote;
-      }
-      const auto best = std::max_element(votes.begin(), votes.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (best != votes.end()) rows_[open[q]] = {best->first, "predicted", best->second / all, ""};
+    const auto k = std::min<int64_t>(args_.knn.k, static_cast<int64_t>(known.size()));
+    const at::Tensor support = features.index_select(0, at::tensor(known));
+    constexpr size_t kChunk = 1024;
+    Progress bar("predict", static_cast<int64_t>(open.size()));
+    for (size_t first = 0; first < open.size(); first += kChunk) {
+      const size_t end = std::min(open.size(), first + kChunk);
+      const std::vector<int64_t> some(open.begin() + static_cast<ptrdiff_t>(first),
+                                      open.begin() + static_cast<ptrdiff_t>(end));
+      const eval::Neighbors near = eval::neighbors(features.index_select(0, at::tensor(some)), support, k);
+      for (size_t q = 0; q < some.size(); ++q)
+        vote(rows_[some[q]], near.index.data_ptr<int64_t>() + q * k, near.similarity.data_ptr<double>() + q * k, k,
+             known);
+      bar.update(static_cast<int64_t>(end), "samples");
     }
   }
 
  private:
+  // The class of most of the k nearest among `known`, weighted by their similarity.
+  void vote(LabelRow& row, const int64_t* index, const double* similarity, int64_t k,
+            const std::vector<int64_t>& known) const {
+    std::map<std::string, double> votes;
+    double all = 0;
+    for (int64_t n = 0; n < k; ++n) {
+      if (index[n] < 0) continue;
+      const double weight = std::exp(similarity[n] / args_.knn.temperature);
+      votes[rows_[known[index[n]]].name] += weight;
+      all += weight;
+    }
+    const auto best =
+        std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (best != votes.end()) row = {best->first, "predicted", best->second / all, ""};
+  }
+
   // A class has a label, a name, or two members.
   void name_classes() {
     const graph::GraphStore& store = graph_.store;

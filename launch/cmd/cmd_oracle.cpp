@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "core/io/cores.h"
 #include "core/io/feature_file.h"
+#include "core/io/sha256.h"
 #include "core/setup/setup.h"
 #include "core/study/offline_study.h"
 #include "kernels/base/error.h"
@@ -31,24 +33,44 @@ struct CompareArguments {
   int64_t job = -1;  // a child's: this run only
 };
 
-// The features of both sets, once for all runs, as files in the folder; the overrides that name them.
+study::StudyData read_data(const setup::RunSpec& spec) {
+  fmt::print("reading {} and {}\n", spec.data.train, spec.data.test);
+  std::fflush(stdout);
+  std::unique_ptr<Progress> bar;
+  std::string of;
+  return study::read_study_data(spec, [&](const std::string& path, int64_t done, int64_t total) {
+    if (path != of) {
+      bar.reset();  // ends its line
+      bar = std::make_unique<Progress>("pixels " + path, total);
+      of = path;
+    }
+    bar->update(done, "");
+  });
+}
+
+// The features of both sets, once for all runs, as files in the folder; the overrides that name them. The names hold a
+// sum of the contents: results of other data are not taken for results of these.
 struct PreparedFeatures {
   std::vector<std::string> overrides;
   int64_t tests = 0;
 };
 PreparedFeatures prepare_features(const CompareArguments& args) {
   const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, without_steps(args.overrides)));
-  fmt::print("reading {} and {}\n", spec.data.train, spec.data.test);
-  std::fflush(stdout);
-  const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
-  const study::StudyData data = study::read_study_data(spec);
+  const study::StudyData data = read_data(spec);
   const int64_t tests = data.test.size(0);
   if (!data.parents.empty()) return {{}, tests};  // such a file cannot hold a taxonomy: every run reads the images
-  io::write_feature_file(train,
-                         {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
-  io::write_feature_file(test,
-                         {.features = data.test, .labels = data.test_labels, .ids = {}, .classes = {}, .about = {}});
-  return {{"data.train=" + train, "data.test=" + test, "data.limit=0", "compare.pca=0"}, tests};
+  const auto write = [&](const char* part, const at::Tensor& features, const std::vector<int64_t>& labels) {
+    const at::Tensor rows = features.contiguous();
+    const std::string sums = io::sha256_hex(rows.const_data_ptr(), rows.nbytes()) +
+                             io::sha256_hex(labels.data(), labels.size() * sizeof(int64_t));
+    const std::string path =
+        fmt::format("{}/features/{}-{}.npy", args.out, part, io::sha256_hex(sums.data(), sums.size()).substr(0, 12));
+    io::write_feature_file(path, {.features = rows, .labels = labels, .ids = {}, .classes = {}, .about = {}});
+    return path;
+  };
+  return {{"data.train=" + write("train", data.train, data.train_labels),
+           "data.test=" + write("test", data.test, data.test_labels), "data.limit=0", "compare.pca=0"},
+          tests};
 }
 
 int compare(CompareArguments args, const std::string& program) {
@@ -116,7 +138,7 @@ int compare(CompareArguments args, const std::string& program) {
 // The whole graph of a set, and how many questions that took.
 int closure(const std::string& path, const std::vector<std::string>& overrides) {
   const setup::RunSpec spec = setup::make_run_spec(load_config(path, without_steps(overrides)));
-  const study::StudyData data = study::read_study_data(spec);
+  const study::StudyData data = read_data(spec);
   const int64_t n = data.train.size(0);
   study::Closure found;
   {

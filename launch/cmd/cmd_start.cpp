@@ -222,10 +222,6 @@ int serve_page(const StartArguments& args, const setup::RunSpec& spec) {
     words.push_back(fmt::format("oracle.clusters={}", args.classes));
   }
   if (!is_free(ServerOptions().port)) words.insert(words.end(), {"--port", "0"});
-  if (labeled == data->size())
-    fmt::print(
-        "\nEvery image of the training part has a label, so no question is open. Put images without a label beside "
-        "the folders of the classes, and give --out OTHER, to be asked about them.\n");
   const int code = run_pal(folder.program, words).code;
   if (code == 0) fmt::print("the same `pal start` continues with the answers\n");
   return code;
@@ -233,6 +229,9 @@ int serve_page(const StartArguments& args, const setup::RunSpec& spec) {
 
 int start(StartArguments& args) {
   FolderRun& folder = args.folder;
+  PAL_DATA_CHECK(newest_step(folder.out) >= 0 || !has_finished(folder.out),
+                 "the run is finished, but its checkpoints are gone", folder.out,
+                 "put them back, or give --out OTHER to train anew");
   if (const int code = prepare_folder(folder); code != 0) return code;
   const setup::RunSpec spec = setup::make_run_spec(config::Config::load(folder.config(), {}));
   if (const int code = train(folder); code != 0) return code;
@@ -252,8 +251,12 @@ int start(StartArguments& args) {
       fmt::format("this encoder is of no use: lower optim.lr or raise loss.variance in {0}, and train again: pal "
                   "train {0} --run-dir OTHER",
                   folder.config()));
-  if (!spec.graph.groups.empty() && !spec.oracle.asks()) {
-    fmt::print("With --groups and a label for every image people are not asked (pal help start).\n");
+  if (!spec.oracle.asks()) {  // a page would show nothing
+    fmt::print("{}\n",
+               spec.graph.groups.empty()
+                   ? "Every image has a label, so no question is open. To be asked about images, put them beside "
+                     "the folders of the classes, and give --out OTHER."
+                   : "With --groups and a label for every image people are not asked (pal help start).");
     return static_cast<int>(Exit::ok);
   }
   if (args.no_label || isatty(STDOUT_FILENO) == 0) {

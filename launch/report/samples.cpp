@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/data/loader/augment_spec.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
@@ -57,25 +59,30 @@ Looked look_at(model::Encoder& encoder, const setup::RunSpec& spec, const std::s
   return looked;
 }
 
-std::string neighbor_rows(const Looked& train, const Looked& test, const SampleOptions& options) {
+int64_t known_label(const Looked& looked, int64_t row) {  // -1: unknown
+  const std::vector<int64_t>& labels = looked.data->labels();
+  return labels.empty() ? -1 : labels[static_cast<size_t>(looked.samples[static_cast<size_t>(row)])];
+}
+
+// The nearest training samples of some rows of `of`, which may be the training samples themselves: a sample is no
+// neighbor of its own.
+std::string neighbor_rows(const Looked& train, const Looked& of, const SampleOptions& options) {
   std::string out;
-  const int64_t k = std::min<int64_t>(options.neighbors, train.features.size(0));
-  const std::vector<int64_t> rows = evenly(options.queries, test.features.size(0));
-  for (const int64_t row : rows) {
-    const eval::Neighbors near = eval::neighbors(test.features.narrow(0, row, 1), train.features, k);
-    const int64_t query = test.samples[static_cast<size_t>(row)];
-    out += "<div class=\"near\">" + shown_sample(*test.data, query, "query", "");
-    const bool labels = !train.data->labels().empty() && !test.data->labels().empty();
-    for (int64_t j = 0; j < k; ++j) {
+  const bool itself = train.data == of.data;
+  const int64_t k = std::min<int64_t>(options.neighbors + (itself ? 1 : 0), train.features.size(0));
+  for (const int64_t row : evenly(options.queries, of.features.size(0))) {
+    const eval::Neighbors near = eval::neighbors(of.features.narrow(0, row, 1), train.features, k);
+    out += "<div class=\"near\">" + shown_sample(*of.data, of.samples[static_cast<size_t>(row)], "query", "");
+    int64_t shown = 0;
+    for (int64_t j = 0; j < k && shown < options.neighbors; ++j) {
       const auto at = near.index[0][j].item<int64_t>();
-      if (at < 0) continue;
-      const int64_t sample = train.samples[static_cast<size_t>(at)];
-      const bool same = labels && train.data->labels()[static_cast<size_t>(sample)] ==
-                                      test.data->labels()[static_cast<size_t>(query)];
-      out += shown_sample(*train.data, sample,
-                          !labels ? "plain"
-                          : same  ? "same"
-                                  : "other",
+      if (at < 0 || (itself && at == row)) continue;
+      ++shown;
+      const int64_t mine = known_label(of, row), its = known_label(train, at);
+      out += shown_sample(*train.data, train.samples[static_cast<size_t>(at)],
+                          mine < 0 || its < 0 ? "plain"
+                          : mine == its       ? "same"
+                                              : "other",
                           fmt::format("{:.2f}", near.similarity[0][j].item<double>()));
     }
     out += "</div>\n";
@@ -89,29 +96,33 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   if (!run.spec || run.checkpoint < 0)
     return {"<p>The run has no checkpoint, so samples cannot be embedded.</p>\n", ""};
   const setup::RunSpec& spec = *run.spec;
-  if (spec.data.test.empty()) return {"<p>The config names no test set (data.test).</p>\n", ""};
+  const bool tested = !spec.data.test.empty();
   try {
     const auto alone = comm::make_local_comm();
     const TrainedRun trained = load_trained_run(run.path, spec, *alone);
     const Looked train =
         look_at(*trained.encoder, spec, spec.data.train, options.train, *alone, run.name + ": embed train");
-    const Looked test =
-        look_at(*trained.encoder, spec, spec.data.test, options.test, *alone, run.name + ": embed test");
+    const Looked of =
+        tested ? look_at(*trained.encoder, spec, spec.data.test, options.test, *alone, run.name + ": embed test")
+               : train;
+    const std::string kind = tested ? "test" : "training";
     std::vector<int64_t> labels;
-    for (const int64_t s : test.samples) {
-      if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);
-    }
+    for (size_t row = 0; row < of.samples.size(); ++row) labels.push_back(known_label(of, static_cast<int64_t>(row)));
+    const bool labeled = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+    if (!labeled) labels.clear();
     SampleParts parts;
-    parts.neighbors = fmt::format(
-                          "<p>Left, with a black frame: a test sample. Then the nearest of {} training samples by the "
-                          "cosine of their features (the number); green: the same class. "
-                          "Checkpoint of step {}. <code>pal report {}</code></p>\n",
-                          train.samples.size(), trained.step, html_escaped(run.path)) +
-                      neighbor_rows(train, test, options);
-    parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
-                              fmt::format("{}: {} test samples of step {}, in the two directions of most variance.",
-                                          run.name, test.samples.size(), trained.step),
-                              {"pal eval " + run.path + " ridge --picture plane.svg"});
+    parts.neighbors =
+        fmt::format(
+            "<p>Left, with a black frame: a {} sample. Then the nearest of {} training samples by the cosine of their "
+            "features (the number){}. Checkpoint of step {}. <code>pal report {}</code></p>\n",
+            kind, train.samples.size(), labeled ? "; green: the same class, red: another" : "", trained.step,
+            html_escaped(run.path)) +
+        neighbor_rows(train, of, options);
+    const std::vector<std::string> command = {"pal eval " + run.path + " ridge --picture plane.svg"};
+    parts.plane = html_figure(embedding_plot(of.features, labels, of.data->classes()),
+                              fmt::format("{}: {} {} samples of step {}, in the two directions of most variance.",
+                                          run.name, of.samples.size(), kind, trained.step),
+                              tested ? command : std::vector<std::string>{});
     return parts;
   } catch (const Error& e) {
     return {"<p class=\"note\">No samples are shown: " + html_escaped(e.what()) + "</p>\n", ""};

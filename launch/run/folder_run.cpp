@@ -108,6 +108,11 @@ int write_config(const FolderRun& folder, RecipeFacts facts) {
 
 }  // namespace
 
+bool has_finished(const std::string& run) {
+  const std::string metrics = run + "/metrics.jsonl";
+  return fs::exists(metrics) && record::read_metrics(metrics).done;
+}
+
 std::string default_out(const std::string& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   const std::string name = path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
@@ -122,7 +127,7 @@ int prepare_folder(FolderRun& folder) {
   std::error_code error;
   fs::create_directories(folder.out, error);
   PAL_CHECK(!error, "cannot make the folder " + folder.out, error.message(), "choose another with --out");
-  const bool trained = !record::checkpoint_steps(folder.out).empty();
+  const bool trained = !record::checkpoint_steps(folder.out).empty() || has_finished(folder.out);
   const ImportEnd import =
       import_once(folder.program, found, folder.data(), trained ? Changed::keep_import : Changed::import_again);
   if (import.code != 0) return import.code;

@@ -26,6 +26,9 @@ struct FolderRun {
 // runs/<name of the folder>.
 std::string default_out(const std::string& folder);
 
+// Whether its last start trained to the end; its checkpoints may have been removed since.
+bool has_finished(const std::string& run);
+
 // Prints what it decides. Sets `ranks`. What is there already stays: a data set of the same pictures, and a config.
 // Returns the exit code of a step that failed, or 0.
 int prepare_folder(FolderRun& folder);

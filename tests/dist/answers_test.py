@@ -134,6 +134,7 @@ class Answers(RunCase):
         self.assertEqual(self.rows("plain", "select count(*) from answers")[0][0], 42)
         # Labels.
         out = self.call("labels", "plain", "--out", "labels.csv")
+        self.assertRegex(out, r"(?m)^predict  (\d+)/\1  100 %")
         with open(f"{self.folder}/labels.csv") as f:
             labels = list(csv.DictReader(f))
         self.assertEqual(len(labels), TRAIN)

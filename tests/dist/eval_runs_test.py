@@ -89,7 +89,7 @@ class EvalRuns(RunCase):
         out = self.call("eval", "run", "linear", "knn")
         for words in ("embed train", "embed test", "linear  300/300  100 %", f"knn  {TEST}/{TEST}  100 %"):
             self.assertIn(words, out)
-        self.assertIn("reading the pixels of the train set", self.call("eval", "c.yaml", "ridge", "--features", "pixels"))
+        self.assertIn(f"pixels train  {TRAIN}/{TRAIN}  100 %", self.call("eval", "c.yaml", "ridge", "--features", "pixels"))
         self.assertRegex(self.call("report", "run", "--out", "p.html"), rf"run: embed train  {TRAIN}/{TRAIN}  100 %")
         self.assertRegex(self.call("embed", "run", "set-test.h5", "--out", "f.npy"), rf"embed .*{TEST}/{TEST}  100 %")
         self.assertRegex(self.call("data", "verify", "set.h5"), rf"verify  {TRAIN}/{TRAIN}  100 %")
@@ -290,6 +290,20 @@ class EvalRuns(RunCase):
         for name in ("asks", "run"):
             self.assertIn(f"Samples and their nearest neighbors: {name}", page)
             self.assertRegex(page, rf"<figcaption>{name}: 30 test samples of step 10")
+
+    def test_report_of_a_run_without_a_test_set(self):
+        """Its neighbors are those of training samples, without the samples themselves."""
+        self.train("untested", "data.test=null", "train.steps=1", ranks=1)
+        page = self.page("untested")
+        self.assertIn("black frame: a training sample", page)
+        self.assertIn(f"untested: {TRAIN} training samples of step 1", page)
+        self.assertNotIn("--picture", page)   # needs data.test
+        rows = re.findall(r'<div class="near">(.*?)</div>', page, re.S)
+        self.assertEqual(len(rows), 10)
+        for row in rows:
+            query, *near = re.findall(r"data:image/png;base64,[^\"]+", row)
+            self.assertEqual(len(near), 7)
+            self.assertNotIn(query, near)
 
     def test_report_names_different_versions(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/older")

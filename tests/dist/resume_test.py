@@ -4,6 +4,7 @@
 usage: resume_test.py PAL [test names]     (standard library only)
 """
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -190,6 +191,12 @@ class Resume(RunCase):
         self.assertEqual(self.metrics("gone"), before)
         self.train("gone", "--resume", "never")
         self.assertEqual(self.sha("gone"), before[-1]["weights_sha256"])
+        # Of a run that is not finished a warning says that its steps are trained again.
+        shutil.rmtree(f"{self.folder}/gone/checkpoints")
+        with open(f"{self.folder}/gone/metrics.jsonl", "w") as f:
+            f.writelines(json.dumps(m) + "\n" for m in before[:4])
+        self.assertIn("warning: the run was trained to step 4, but it has no usable checkpoint: it starts again at step 0", self.train("gone"))
+        self.assertNotIn("starts again", self.train("fresh", "train.steps=1"))
 
     def test_questions_without_a_known_label(self):
         asks = ["graph.kind=ssl", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=9", "oracle.pool=60"]

@@ -129,6 +129,9 @@ class Faults(FaultCase):
                 self.one_sentence(out, "nothing was trained: the gradient was not finite in any step up to 60;")
                 self.assertEqual(self.newest("skipped"), -1)
         self.assertTrue(self.metrics("skipped")[-1]["done"])
+        self.train("late-skips", *STEPS, "train.steps=50")   # a start that skips all of its steps, of a run that was trained before
+        self.faulty("late-skips", "nan:1:50-60", "train.max_skips=100")
+        self.assertTrue(self.metrics("late-skips")[-1]["done"])
 
     def test_a_checkpoint_is_due_by_the_clock_too(self):
         more = (*STEADY, "train.steps=600", "log.every=10")

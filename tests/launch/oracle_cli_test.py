@@ -93,6 +93,8 @@ class Oracle(unittest.TestCase):
         self.assertRegex(out, r"(?m)^captcha +120 .* \d,\d\d\d +0\.0 % ")   # relations known: thousands with a comma
         self.assertIn("200 test samples: the choice of them alone moves a linear figure by ± ", out)
         self.assertIn("one true label of each class, to random, captcha\n", out)
+        for words in ("linear, kNN: with all labels", "own labels: a classifier of the labels that are answered", "same but wrong: of those known as the same"):
+            self.assertIn(words, out)   # the heads of the table
         svg = self.text("compare.svg")
         self.assertIn(">test error, %<", svg)
         self.assertNotIn("against cost", svg)   # each question costs 1: the plot would repeat the first one
@@ -108,7 +110,10 @@ class Oracle(unittest.TestCase):
         self.assertIn("5 of 6 runs are complete already", out)
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
         self.assertEqual(strip(before), strip(self.text("compare.csv")))
-        # With another setting no earlier result is used.
+        # With other data or settings no earlier result is used.
+        self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "data.limit=300"))
+        self.assertNotEqual(strip(before), strip(self.text("compare.csv")))
+        self.assertIn("6 of 6 runs are complete already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "data.limit=300"))
         self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1", "compare.noise=[0.3]", "oracle.annotators=3", "oracle.votes=3"))
         self.assertIn("linear probe against cost", self.text("compare.svg"))   # three votes cost 3
         self.assertTrue(any(r["line"] == "captcha" and int(r["alike_wrong"]) > 20 for r in self.rows("compare")), "wrong answers are seen in the graph")

@@ -117,17 +117,37 @@ class Start(Case):
             self.assertRegex(line, r"^(#.*|[a-z]+:|  \w+: \S.* # \w.*)$")
         self.assertIn(config, shown)
         self.assertIn("eval_knn_top1", str(self.metrics("runs/in")))
-        self.assertIn("linear", self.text("runs/in/report.html"))
+        page = self.text("runs/in/report.html")
+        self.assertIn("linear", page)
+        shown = re.findall(r'<figure class="(\w+)"><img[^>]*><figcaption>new\d', page)   # their class is not known
+        self.assertEqual(set(shown), {"plain"})
         out = self.pal(*command[1:])
         self.assertIn("trained already", out)
         self.assertIn("The encoder is ", out)
         self.assertNotIn("\n$ ", out)
+        # Without an image to ask about there is no page, in a terminal either.
+        config, times = self.text("runs/in/start.yaml"), os.stat(self.path("runs/in/start.yaml"))
+        self.write("runs/in/start.yaml", re.sub(r"(?m)^oracle:\n(  .*\n)+", "", config).encode())
+        os.utime(self.path("runs/in/start.yaml"), ns=(times.st_atime_ns, times.st_mtime_ns))   # as old as what was made with it
+        out = self.terminal(command)
+        self.assertIn(b"Every image has a label, so no question is open.", out)
+        self.assertNotIn(b"pal label", out)
+        self.write("runs/in/start.yaml", config.encode())
         # Other commands take the folder, too.
         self.assertIn("this run is finished", self.pal("train", "in"))
         self.assertIn("f.npy", self.pal("embed", "runs/in", "in/photos/low", "--out", "f.npy"))
         out = self.pal("embed", "runs/in", "in/photos/low", "--out", "f.npy")
         self.assertIn("imported before", out)
         self.assertIn("24 x ", out)
+        named = re.search(r"the names of its rows: pal (data info \S+ --list)\n", out)[1].split()
+        self.assertIn("0,low00.jpg,", self.pal(*named))
+        os.rename(self.path("runs/in/checkpoints"), self.path("away"))
+        before = self.text("runs/in/metrics.jsonl")
+        self.assertIn("error: the run is finished, but its checkpoints are gone: runs/in; put them back", self.pal(*command[1:], code=3))
+        self.write("in/photos/later.jpg", bar(0, 999))   # nothing is imported again for `pal train`, either
+        self.assertIn("its checkpoints are gone: runs/in; put them back, or start at step 0 with --resume never", self.pal("train", "in", code=3))
+        self.assertEqual(self.text("runs/in/metrics.jsonl"), before)
+        self.assertEqual(len(self.ids("runs/in/data.h5")), 63)
 
     def test_answers(self):
         """Pictures without labels: answers are used by the next start, and nothing is asked twice. A collapse is named."""
@@ -135,6 +155,8 @@ class Start(Case):
             self.write(f"flat/{i:02}.png", png(24 + i % 3, 30, gray=5 * i, seed=i))
         out = self.start("flat", "--no-label")
         self.assertIn("without labels all images are trained on", out)
+        self.assertEqual(self.text("runs/flat/report.html").count('<div class="near">'), 10)
+        self.assertNotIn("the same class", self.text("runs/flat/report.html"))
         self.assertIn("$ pal data import images flat runs/flat/data.h5 --force\n", out)
         self.assertNotIn("$ pal eval", out)
         steps = self.metrics("runs/flat")[-1]["step"]
@@ -186,11 +208,17 @@ class Start(Case):
 
     def page(self, folder):
         """In a terminal the link of the page is shown, and Ctrl-C ends it."""
+        out = self.terminal([PAL, "start", folder, "--minutes", "0.02", "--classes", "3"])
+        self.assertRegex(out, rb"me: http://127\.0\.0\.1:\d+/\?token=\w+")
+        self.assertIn(b"continues with the answers", out)
+
+    def terminal(self, command):
+        """What a command prints in a terminal; Ctrl-C ends a page."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)
             os.environ["TERM"] = "xterm"
-            os.execv(PAL, [PAL, "start", folder, "--minutes", "0.02", "--classes", "3"])
+            os.execv(command[0], command)
         out, end, sent = b"", time.time() + 100, False
         try:
             while time.time() < end:
@@ -203,8 +231,7 @@ class Start(Case):
             pass
         os.close(terminal)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, out)
-        self.assertRegex(out, rb"me: http://127\.0\.0\.1:\d+/\?token=\w+")
-        self.assertIn(b"continues with the answers", out)
+        return out
 
     def test_groups(self):
         """Patients stay on one side and are related; labels of a column are for the evaluation. Without labels people are asked."""

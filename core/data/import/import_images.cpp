@@ -172,12 +172,13 @@ class Reporter {
       OddCount& count = odd_[{-static_cast<int>(oddity.treatment), oddity.kind()}];
       if (count.images++ == 0) count = {oddity.kind(), treatment_name(oddity.treatment), 1, id};
       if (oddity.treatment != Treatment::left_out) continue;
-      ++report_.left_out;
+      if (++report_.left_out == 1) first_left_out_ = id + ": " + oddity.what;
       quarantine_ += io::csv_field(id) + "," + io::csv_field(oddity.what) + "\n";
     }
   }
 
   const std::vector<ImportedSplit>& splits() const { return report_.splits; }
+  const std::string& first_left_out() const { return first_left_out_; }
   // The skipped images and the reasons; empty: none.
   std::string quarantine() const { return quarantine_.empty() ? "" : "file,reason\n" + quarantine_; }
   ImportReport finish(const std::string& quarantine_path) {
@@ -204,7 +205,7 @@ class Reporter {
   const ImageSource& source_;
   ImportReport report_;
   std::map<std::pair<int, std::string>, OddCount> odd_;
-  std::string quarantine_;
+  std::string quarantine_, first_left_out_;
 };
 
 class ImageImport {
@@ -308,6 +309,8 @@ class ImageImport {
           reporter_.add(i, shard.split, image);
           if (i % 100 == 99 || i + 1 == shard.end) report_progress(i + 1);
         });
+    PAL_DATA_CHECK(reporter_.splits()[shard.split].samples > 0, "no image of " + options_.source + " can be read",
+                   reporter_.first_left_out(), "paths in a list or CSV file are relative to its folder");
     writer.finish();
     journal_.finish_shard();
   }

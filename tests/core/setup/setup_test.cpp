@@ -131,6 +131,24 @@ TEST(Setup, AGraphOfLabelsNeedsLabels) {
   }
 }
 
+TEST(Setup, QuestionsAboutImagesWithoutLabels) {
+  const Labels data(30, -1);
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> settings = {"oracle.sampler=captcha"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    try {
+      checked_oracle(spec_with(settings), data, 0);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal({}).find("set oracle.labeler=exchange and let people answer"), std::string::npos);
+  EXPECT_NE(refusal({"oracle.labeler=exchange", "oracle.templates=given"}).find("oracle.templates=discover"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"oracle.labeler=exchange"}), "");
+}
+
 TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   const Labels data(5000);
   const auto labels = known_labels(spec_with({"graph.kind=supervised"}), data, training_subset(spec_with({}), data));
@@ -246,6 +264,19 @@ TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
 
 // 25/25/1 with 16 columns collapses on CIFAR-10 within 50 steps; wide projectors, larger weights and views alone do
 // not.
+TEST(RunSpec, InstructionsHoldCommas) {
+  const auto instructions = [](const std::string& value) {
+    return label_spec(config::Config::defaults({"label.instructions=" + value})).instructions;
+  };
+  EXPECT_EQ(instructions("Look at the shape, not at: the color."), "Look at the shape, not at: the color.");
+  EXPECT_EQ(instructions("[\"One, two.\", Three.]"), "One, two.\nThree.");
+  EXPECT_EQ(instructions("[]"), "");
+  const config::Config config = config::Config::defaults({"label.instructions=a, b", "train.steps=1", "optim.lr=1"});
+  const TestFolder folder;
+  std::ofstream(folder / "c.yaml") << config.dump();
+  EXPECT_EQ(label_spec(config::Config::load_resolved(folder / "c.yaml")).instructions, "a, b");
+}
+
 TEST(RunSpec, WeightsThatCollapseOnLabelsAreNamed) {
   const std::string narrow = "model.projector=[64, 16]", labels = "graph.kind=supervised";
   const std::string sentence = collapse_warning(spec_of({narrow, labels}));

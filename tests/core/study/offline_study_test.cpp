@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "core/data/feature_set.h"
@@ -170,6 +171,29 @@ TEST(OfflineStudy, ClosureCountsItsQuestions) {
   EXPECT_LE(blind.questions, 600 * 5);
   EXPECT_GT(blind.questions, 2 * guided.questions * 2 / 3);
   EXPECT_LT(guided.questions, 600 * 13 / 10);
+}
+
+// Files of a folder are sorted by class: the first ones would be of a few classes.
+TEST(Study, DataLimitDrawsSamples) {
+  const TestFolder folder;
+  StudyData data = noisy_corners(200);
+  std::sort(data.train_labels.begin(), data.train_labels.end());
+  const auto write = [&](const std::string& name, const at::Tensor& rows, const std::vector<int64_t>& labels) {
+    io::write_feature_file(folder / name, {.features = rows, .labels = labels, .ids = {}, .classes = {}, .about = {}});
+    return folder / name;
+  };
+  const std::string train = write("train.npy", data.train, data.train_labels);
+  const std::string test = write("test.npy", data.test, data.test_labels);
+  const StudyData read = read_study_data(study_spec({"data.train=" + train, "data.test=" + test, "data.limit=100"}));
+  ASSERT_EQ(read.train_labels.size(), 100u);
+  std::vector<int64_t> counts(5, 0);
+  for (const int64_t label : read.train_labels) ++counts[label];
+  EXPECT_GT(*std::min_element(counts.begin(), counts.end()), 5);
+  for (int64_t i = 0, at = 0; i < 100; ++i, ++at) {  // rows and labels go together
+    while (at < 200 && !read.train[i].equal(data.train[at])) ++at;
+    ASSERT_LT(at, 200);
+    EXPECT_EQ(read.train_labels[i], data.train_labels[at]);
+  }
 }
 
 TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
