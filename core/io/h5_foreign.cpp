@@ -99,6 +99,8 @@ bool ForeignFile::written(const std::string& name) const {
   const Id list(check(H5Dget_create_plist(dataset), what), H5Pclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
+  const auto count = static_cast<uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
+  if (count == 0) return true;
   if (H5Pget_layout(list) == H5D_CHUNKED) {  // HDF5's own status compares bytes, and is wrong where they are compressed
     const std::vector<int64_t> sides = shape(name);
     std::vector<hsize_t> chunk(sides.size());
@@ -119,7 +121,6 @@ bool ForeignFile::written(const std::string& name) const {
   // Also bounds what a reader allocates: by the size of the file, not by the shape in its header.
   constexpr uint64_t kMostCompressed = 1032;  // of deflate
   const uint64_t stored = H5Dget_storage_size(dataset), item = H5Tget_size(type);
-  const auto count = static_cast<uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
   return stored <= FileHandle::open_for_reading(path_).size() && item > 0 && count <= kMostCompressed * stored / item;
 }
 
