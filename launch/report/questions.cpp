@@ -28,6 +28,7 @@ class LedgerReader {
   explicit LedgerReader(const std::string& path) : path_(path) {
     io::FileHandle::open_for_reading(path);  // refuses a pipe, at which SQLite would wait
     check(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr));
+    oracle::distrust_schema(db_);
   }
   ~LedgerReader() {
     sqlite3_finalize(rows_);

@@ -43,6 +43,12 @@ std::string what_to_do(int code) {
 
 }  // namespace
 
+void distrust_schema(sqlite3* db) {
+  for (const int off : {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_TRUSTED_SCHEMA})
+    sqlite3_db_config(db, off, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+}
+
 Sqlite::Sqlite(const std::string& path) : path_(path) {
   // A new ledger names people: other users of the host may not read it. SQLite gives its journal the same rights.
   const int fresh = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
@@ -51,6 +57,7 @@ Sqlite::Sqlite(const std::string& path) : path_(path) {
       sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
   try {
     check(code);
+    distrust_schema(db_);
     // SQLite opens a file that it may not write for reading only; without this check the first answer would fail.
     if (sqlite3_db_readonly(db_, "main") != 0) check(SQLITE_READONLY);
   } catch (...) {

@@ -158,6 +158,28 @@ TEST_F(DamagedLedger, IsRefusedWhenAnAnswerChanged) {
     EXPECT_NE(refusal_after_sql(sql).find("is damaged"), std::string::npos) << sql;
 }
 
+// What a stranger's file can hold beside tables: none of it runs, and the ledger is refused.
+TEST_F(DamagedLedger, IsRefusedWhenItHoldsMoreThanTables) {
+  for (const char* sql :
+       {"CREATE TRIGGER evil AFTER UPDATE ON run BEGIN DELETE FROM answers; END",
+        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN UPDATE answers SET answer = 'no'; END",
+        "CREATE VIEW evil AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
+        "ALTER TABLE figures RENAME TO old; CREATE VIEW figures AS SELECT * FROM old",
+        "CREATE VIRTUAL TABLE evil USING fts4(x)"}) {
+    const std::string said = refusal_after_sql(sql);
+    EXPECT_NE(said.find("holds what no PAL writes"), std::string::npos) << sql << ": " << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  }
+}
+
+TEST_F(LedgerInDoubt, StatementsInTheFileDoNotRun) {
+  const Sqlite db(path_);
+  db.run("CREATE TABLE t(x); CREATE TABLE seen(x); CREATE VIEW v AS SELECT x FROM t;"
+         "CREATE TRIGGER w AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (1); END; INSERT INTO t VALUES (1)");
+  EXPECT_EQ(db.number("SELECT count(*) FROM seen"), 0);
+  EXPECT_THROW(db.number("SELECT x FROM v"), Error);
+}
+
 // An older program does not update the checksum: its answers are added to it when this program opens the ledger.
 TEST_F(DamagedLedger, AnswersOfAnOlderProgramJoinTheChecksum) {
   EXPECT_EQ(refusal_after_sql("DROP TABLE answer_sum"), "");
