@@ -7,6 +7,7 @@
 
 #include "core/data/dataset.h"
 #include "core/io/file_handle.h"
+#include "core/oracle/ledger/sqlite.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
 #include "launch/report/parts.h"
