@@ -1,3 +1,4 @@
+#include "kernels/base/printable.h"
 #include "launch/terminal.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <string_view>
 #include <utility>
 
-#include "launch/printable.h"
 
 namespace pal::launch {
 namespace {

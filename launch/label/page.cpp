@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/embedded.h"
-#include "launch/printable.h"
 
 namespace pal::launch {
 namespace {
