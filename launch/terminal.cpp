@@ -1,4 +1,3 @@
-#include "kernels/base/printable.h"
 #include "launch/terminal.h"
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 namespace {

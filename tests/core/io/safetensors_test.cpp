@@ -137,8 +137,8 @@ TEST_F(Safetensors, MalformedFilesAreRefused) {
 // A sparse file: its length costs nothing on the disk.
 TEST_F(Safetensors, MoreThanTheFreeMemoryIsRefused) {
   const uint64_t bytes = uint64_t{3} << 40;
-  const std::string header = R"({"a":{"dtype":"F32","shape":[)" + std::to_string(bytes / 4) + R"(],"data_offsets":[0,)" +
-                             std::to_string(bytes) + "]}}";
+  const std::string header = R"({"a":{"dtype":"F32","shape":[)" + std::to_string(bytes / 4) +
+                             R"(],"data_offsets":[0,)" + std::to_string(bytes) + "]}}";
   std::filesystem::resize_file(with_header(header, 0), 8 + header.size() + bytes);
   try {
     read_safetensors(path());

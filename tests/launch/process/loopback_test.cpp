@@ -17,7 +17,7 @@ int listen_everywhere() {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   return bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof(any)) == 0 && listen(listener, 1) == 0 ? listener
-                                                                                                       : -1;
+                                                                                                         : -1;
 }
 
 std::string device_of(int listener) {

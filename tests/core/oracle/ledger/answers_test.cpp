@@ -217,8 +217,9 @@ TEST_F(InRun, TheReasonOfARefusedLineIsShort) {
   Inbox inbox(run_);
   const std::string wide(60'000, 'x');
   const char* const good = R"({"query": 1, "member": 3, "answer": "yes")";
-  for (const std::string& line : {R"({"query": 1, "member": 3, "answer": ")" + wide + "\"}",
-                                  good + (R"(, "seconds": ")" + wide + "\"}"), good + (R"(, "undo": ")" + wide + "\"}")}) {
+  for (const std::string& line :
+       {R"({"query": 1, "member": 3, "answer": ")" + wide + "\"}", good + (R"(, "seconds": ")" + wide + "\"}"),
+        good + (R"(, "undo": ")" + wide + "\"}")}) {
     inbox.submit("wide", line + "\n");
     std::vector<std::string> warnings;
     EXPECT_EQ(inbox.drain(*ledger_, warnings).recorded, 0);

@@ -174,8 +174,9 @@ TEST_F(DamagedLedger, IsRefusedWhenItHoldsMoreThanTables) {
 
 TEST_F(LedgerInDoubt, StatementsInTheFileDoNotRun) {
   const Sqlite db(path_);
-  db.run("CREATE TABLE t(x); CREATE TABLE seen(x); CREATE VIEW v AS SELECT x FROM t;"
-         "CREATE TRIGGER w AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (1); END; INSERT INTO t VALUES (1)");
+  db.run(
+      "CREATE TABLE t(x); CREATE TABLE seen(x); CREATE VIEW v AS SELECT x FROM t;"
+      "CREATE TRIGGER w AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (1); END; INSERT INTO t VALUES (1)");
   EXPECT_EQ(db.number("SELECT count(*) FROM seen"), 0);
   EXPECT_THROW(db.number("SELECT x FROM v"), Error);
 }
