@@ -239,11 +239,14 @@ TEST_F(InRun, AnAnswersFileThatCannotBeReadIsPassedOver) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_TRUE(exchange->collect(warnings).empty());
   fs::remove(path);
+  std::ofstream(path).close();
+  EXPECT_TRUE(exchange->collect(warnings).empty());
   std::ofstream(path) << std::string(kMaxAnswerLines + 1, '\n');
   EXPECT_TRUE(exchange->collect(warnings).empty());
+  EXPECT_EQ(warnings.size(), 2u);
   std::ofstream(path) << kDeepLine << answer_line({1, 7, 3, Verdict::yes, "ann"});
   EXPECT_EQ(exchange->collect(warnings).size(), 1u);
-  EXPECT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(warnings.size(), 3u);
 }
 
 TEST_F(InRun, DeeplyNestedFilesAreRefused) {
