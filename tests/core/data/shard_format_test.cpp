@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <filesystem>
+
 #include "core/data/dataset.h"
 #include "core/io/crc32c.h"
 #include "core/io/h5.h"
@@ -283,7 +285,7 @@ TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {  // HDF5 itself would
 // Sparse files, whose length costs nothing on the disk.
 TEST_F(ShardFormat, WhatDoesNotFitIntoTheMemoryIsRefused) {
   const int64_t count = int64_t{1} << 39;
-  const auto extend = [&] { fs::resize_file(path_, io::h5::kHeadBytes + (uint64_t{8} << 39)); };
+  const auto extend = [&] { std::filesystem::resize_file(path_, io::h5::kHeadBytes + (uint64_t{8} << 39)); };
   {
     io::h5::File file = io::h5::File::create(path_);
     file.describe("numbers", io::h5::Type::u64, count, 8);
