@@ -181,6 +181,29 @@ TEST_F(LedgerInDoubt, StatementsInTheFileDoNotRun) {
   EXPECT_THROW(db.number("SELECT x FROM v"), Error);
 }
 
+// A journal as a transaction in two databases leaves it. SQLite would remove the file that it names.
+TEST_F(DamagedLedger, AJournalThatNamesAnotherFileIsRefused) {
+  const std::string victim = folder_ / "precious.txt", journal = path_.string() + "-journal";
+  std::ofstream(victim) << "data";
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  const auto word = [](uint32_t n) {
+    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
+                       static_cast<char>(n)};
+  };
+  const uint32_t page = 4096, pages = static_cast<uint32_t>(fs::file_size(path_) / page);
+  uint32_t sum = 0;
+  for (const char c : victim) sum += static_cast<unsigned char>(c);
+  std::string head = magic + word(0) + word(0) + word(pages) + word(512) + word(page);
+  head.resize(512, '\0');
+  std::ofstream(journal, std::ios::binary) << head << word(0x40000000 / page + 1) << victim
+                                           << word(static_cast<uint32_t>(victim.size())) << word(sum) << magic;
+  EXPECT_NE(refusal_of_opening(path_).find("names another file, which SQLite would remove: " + journal),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(victim));
+  std::ofstream(journal, std::ios::binary | std::ios::trunc) << head;  // of one database
+  EXPECT_EQ(refusal_of_opening(path_), "");
+}
+
 // An older program does not update the checksum: its answers are added to it when this program opens the ledger.
 TEST_F(DamagedLedger, AnswersOfAnOlderProgramJoinTheChecksum) {
   EXPECT_EQ(refusal_after_sql("DROP TABLE answer_sum"), "");
