@@ -40,7 +40,7 @@ hid_t open_plain(hid_t file, const std::string& path, const std::string& name) {
 }  // namespace
 
 ForeignFile::ForeignFile(const std::string& path) : path_(path) {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   FileHandle::open_for_reading(path);
   const Id access(access_list(), H5Pclose);
   id_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
@@ -50,17 +50,17 @@ ForeignFile::ForeignFile(const std::string& path) : path_(path) {
 }
 
 ForeignFile::~ForeignFile() {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   if (id_ >= 0) H5Fclose(id_);
 }
 
 bool ForeignFile::has(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   return link_exists(id_, path_, name);
 }
 
 std::vector<ForeignFile::Member> ForeignFile::members(const std::string& group) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id id(check(H5Gopen2(id_, group.c_str(), H5P_DEFAULT), path_ + ": " + group + " is not a group"), H5Gclose);
   std::vector<std::string> names;
   const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
@@ -83,7 +83,7 @@ std::vector<ForeignFile::Member> ForeignFile::members(const std::string& group) 
 }
 
 std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
   const int axes = H5Sget_simple_extent_ndims(space);
@@ -93,7 +93,7 @@ std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
 }
 
 bool ForeignFile::written(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const std::string what = path_ + ": " + name + " cannot be read";
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id list(check(H5Dget_create_plist(dataset), what), H5Pclose);
@@ -125,7 +125,7 @@ bool ForeignFile::written(const std::string& name) const {
 }
 
 std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
@@ -139,7 +139,7 @@ std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
 }
 
 void ForeignFile::read_floats(const std::string& name, std::span<float> values) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
@@ -151,7 +151,7 @@ void ForeignFile::read_floats(const std::string& name, std::span<float> values) 
 }
 
 void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<uint8_t>& bytes) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
@@ -176,7 +176,7 @@ void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<u
 }
 
 void ForeignFile::read_bytes(const std::string& name, std::vector<uint8_t>& bytes) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
