@@ -183,7 +183,7 @@ class Loaded(FaultCase):
         while time.time() < until:
             name = f"loaded{runs}"
             with open(f"{self.folder}/{name}.txt", "w+") as said:
-                job = subprocess.Popen([*self.NICE, PAL, "train", "c.yaml", *self.NETWORK, "train.steps=2000", "--run-dir", name, "--np", "2"],
+                job = subprocess.Popen([*self.NICE, PAL, "train", "c.yaml", *self.NETWORK, "train.steps=10000", "--run-dir", name, "--np", "2"],
                                        cwd=self.folder, stdout=said, stderr=subprocess.STDOUT)
                 asked = False
                 while job.poll() is None:

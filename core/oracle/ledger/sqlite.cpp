@@ -44,8 +44,9 @@ std::string what_to_do(int code) {
   }
 }
 
-// The journal of an unfinished transaction may name a super-journal, of a transaction in several databases. SQLite rolls
-// the transaction back and removes the file of that name, wherever it is. PAL has one database and never writes a name.
+// The journal of an unfinished transaction may name a super-journal, of a transaction in several databases. SQLite
+// rolls the transaction back and removes the file of that name, wherever it is. PAL has one database and never writes a
+// name.
 void check_journal(const std::string& journal) {
   struct stat info {};
   if (stat(journal.c_str(), &info) != 0) return;
