@@ -225,7 +225,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       "  pal train configs/quickstart.yaml --np 2\n"
       "  pal train configs/quickstart.yaml graph.kind=supervised --run-dir runs/sup --np 2\n"
       "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir "
-      "runs/lower --np 2\n"
+      "runs/low\n"
       "  pal train photos --np 2\n"
       "  pal train configs/imagenet-vicreg.yaml --np 8 --min-np 6 --max-restarts 20\n"
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
