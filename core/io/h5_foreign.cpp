@@ -84,7 +84,9 @@ void read_heap_object(hid_t id, const FileHandle& file, uint64_t offset, std::ve
   hsize_t base = 0;
   check(H5Pget_sizes(list, &address_bytes, &length_bytes), what);
   check(H5Pget_userblock(list, &base), what);
-  check_place(address_bytes == 8 && length_bytes == 8, what, "addresses");
+  PAL_DATA_CHECK(address_bytes == 8 && length_bytes == 8 && base == 0,
+                 what + ": the file has a user block or addresses of", address_bytes,
+                 "write it with 8 bytes and without a user block");
   uint8_t head[kReference];
   check_place(file.read_at(offset, head, kReference), what, "reference");
   const auto length = value_at<uint32_t>(head);
@@ -93,11 +95,11 @@ void read_heap_object(hid_t id, const FileHandle& file, uint64_t offset, std::ve
   bytes.clear();
   if (length == 0) return;
   const uint64_t end = file.size();
-  check_place(heap < end && base < end - heap && file.read_at(base + heap, head, kReference) &&
-                  std::memcmp(head, "GCOL", 4) == 0 && value_at<uint64_t>(head + 8) <= end - heap - base,
+  check_place(heap < end && file.read_at(heap, head, kReference) && std::memcmp(head, "GCOL", 4) == 0 &&
+                  value_at<uint64_t>(head + 8) <= end - heap,
               what, "heap");
-  const uint64_t heap_end = base + heap + value_at<uint64_t>(head + 8);
-  for (uint64_t at = base + heap + kReference; at + kReference <= heap_end;) {
+  const uint64_t heap_end = heap + value_at<uint64_t>(head + 8);
+  for (uint64_t at = heap + kReference; at + kReference <= heap_end;) {
     check_place(file.read_at(at, head, kReference), what, "heap");
     const uint64_t room = heap_end - at - kReference, size = value_at<uint64_t>(head + 8);
     const auto number = value_at<uint16_t>(head);
