@@ -37,7 +37,8 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
       "Examples:\n"
       "  pal embed runs/quickstart test --out features.h5\n"
       "  pal embed runs/photos new-photos --out features.npy\n"
-      "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy");
+      "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy\n"
+      "  (as root, mpirun also needs --allow-run-as-root)");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"),
             "{} is not a name for a file of features", out, "end it with .h5 or .npy");

@@ -112,6 +112,7 @@ class Cli(unittest.TestCase):
             text = self.call(command, "--help")[0]
             self.assertIn("Example", text, command)
             self.assertRegex(text, rf"Examples?:\n +.*pal {command}\b", command)
+            self.assertEqual("  mpirun " in text, "--allow-run-as-root" in text, f"{command}: Open MPI refuses root")
             sentence = self.refused(command, "--no-such-option")
             self.assertIn("--help", sentence)
 
