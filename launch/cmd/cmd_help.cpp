@@ -30,8 +30,7 @@ std::string overview() {
   out += "\nTopics:\n";
   for (const HelpPage& page : help_pages()) out += fmt::format("  {:<{}}  {}\n", page.topic, width, title(page));
   out +=
-      "\n`pal COMMAND --help` shows a command's options with an example, `pal help TOPIC` a topic; `pal help start` is "
-      "where to begin.\n";
+      "\n`pal help start` is where to begin. `pal COMMAND --help` shows a command's options with an example.\n";
   return out;
 }
 

@@ -101,6 +101,7 @@ class Cli(unittest.TestCase):
 
     def test_overview(self):
         overview = self.overview()
+        self.assertLessEqual(max(map(len, overview.splitlines())), 120)
         for args in ((), ("--help",), ("-h",)):
             self.assertEqual(self.call(*args)[0], overview)
         self.assertRegex(self.call("--version")[0], r"^pal \d+\.\d+\.\d+\n$")
@@ -112,6 +113,9 @@ class Cli(unittest.TestCase):
             text = self.call(command, "--help")[0]
             self.assertIn("Example", text, command)
             self.assertRegex(text, rf"Examples?:\n +.*pal {command}\b", command)
+            for name in ("", *re.findall(r"(?m)^  ([a-z-]+) ", text.partition("Subcommands:")[2].partition("\n\n")[0])):
+                lines = self.call(*filter(None, (command, name)), "--help")[0].splitlines()
+                self.assertLessEqual(max(map(len, lines)), 120, f"{command} {name}")
             self.assertEqual("  mpirun " in text, "--allow-run-as-root" in text, f"{command}: Open MPI refuses root")
             sentence = self.refused(command, "--no-such-option")
             self.assertIn("--help", sentence)
