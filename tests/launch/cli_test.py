@@ -151,6 +151,16 @@ class Cli(unittest.TestCase):
     def test_unknown_command(self):
         self.assertEqual(self.refused("trian"), "unknown command: trian; the nearest is train (all of them: pal help)")
 
+    def test_wrong_arguments(self):
+        for args, sentence in {("start", "photos", "--lables", "none"): "unknown option: --lables; the nearest is --labels; see pal start --help",
+                               ("start", "photos", "more"): "unexpected argument: more; see pal start --help",
+                               ("start", "photos", "--np"): "--np needs a value; see pal start --help",
+                               ("data", "inf", "x.h5"): "unknown subcommand: inf; the nearest is info; see pal data --help",
+                               ("data",): "a subcommand is missing: import, info, verify; see pal data --help",
+                               ("data", "info"): "DATA is required; see pal data info --help",
+                               ("data", "info", "x.h5", "--lst"): "unknown option: --lst; the nearest is --list; see pal data info --help"}.items():
+            self.assertEqual(self.refused(*args), sentence)
+
     def test_doctor(self):
         out = self.call("doctor")[0]
         for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "nvJPEG", "MPI", "HDF5", "disk", "Fashion-MNIST"):
