@@ -130,9 +130,10 @@ void add_cost(Lines& lines, const setup::RunSpec& spec, const dist::ViewSides& s
   const dist::StepCost::Memory& m = cost.memory;
   lines.push_back(
       {"memory per rank",
-       fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, loss {}, program {}",
-                   bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
-                   bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
+       fmt::format("{}: weights {}, gradients {}, optimizer {},", bytes_text(m.total()), bytes_text(m.weights),
+                   bytes_text(m.gradients), bytes_text(m.optimizer))});
+  lines.push_back({"", fmt::format("activations {}, loss {}, program {}", bytes_text(m.activations), bytes_text(m.loss),
+                                   bytes_text(m.context))});
   lines.push_back(
       {"sent per step", ranks == 1 ? std::string("nothing: one rank")
                                    : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
@@ -161,7 +162,9 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   Lines lines = {{"check", ""}, {"data", data.text}};
   if (data.set) add_questions(lines, spec, data);
   lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
-  lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
+  lines.push_back({"per rank", fmt::format("{}: {} samples, {} rows",
+                                           ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks),
+                                           (batch + ranks - 1) / ranks,
                                            (batch + ranks - 1) / ranks * views)});
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data);

@@ -96,7 +96,8 @@ class Photos(Case):
         self.write("meta.csv", "\n".join(["filename,patient_id,diagnosis,site", *rows]).encode())
         out = self.call("import", "csv", "meta.csv", "out/x.h5")[0]
         self.assertIn("columns that were not used: patient_id, diagnosis, site; choose the label with --label-column NAME", out)
-        self.call("import", "csv", "meta.csv", "out/d.h5", "--label-column", "diagnosis")
+        out = self.call("import", "csv", "meta.csv", "out/d.h5", "--label-column", "diagnosis")[0]
+        self.assertIn("columns that were not used: patient_id, site\n", out)
         self.assertRegex(self.call("info", "out/d.h5")[0], r"(?m)^ +0 +8 +cat\n +1 +8 +dog$")
         self.call("import", "csv", "meta.csv", "out/p.h5", "--label-column", "patient_id")  # far apart: names, not class numbers
         self.assertRegex(self.call("info", "out/p.h5")[0], r"(?m)^classes +4$")
