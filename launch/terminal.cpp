@@ -150,4 +150,26 @@ std::string format_table(const std::vector<std::vector<std::string>>& unsafe) {
   return out;
 }
 
+std::string format_facts(const std::vector<std::vector<std::string>>& rows) {
+  size_t names = 0;
+  for (const std::vector<std::string>& row : rows) names = std::max(names, width(row[0]));
+  const size_t room = kPageColumns - names - 2;
+  std::vector<std::vector<std::string>> folded;
+  for (const std::vector<std::string>& row : rows) {
+    std::string name = row[0], line;
+    for (size_t at = 0; at < row[1].size();) {
+      const size_t end = std::min(row[1].find(' ', at), row[1].size());
+      const std::string word = row[1].substr(at, end - at);
+      if (!line.empty() && width(line) + 1 + width(word) > room) {
+        folded.push_back({name, line});
+        name = line = "";
+      }
+      line += (line.empty() ? "" : " ") + word;
+      at = end + 1;
+    }
+    folded.push_back({name, line});
+  }
+  return format_table(folded);
+}
+
 }  // namespace pal::launch

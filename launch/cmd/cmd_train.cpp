@@ -95,7 +95,7 @@ Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::Wo
     rows.push_back({"device", (device.kind == dist::DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal)
                                                                      : std::string("cpu")) +
                                   ": " + device.why});
-    fmt::print("{}", format_table(rows));
+    fmt::print("{}", format_facts(rows));
     for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", printable(w));
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
     std::fflush(stdout);

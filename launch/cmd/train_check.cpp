@@ -130,10 +130,9 @@ void add_cost(Lines& lines, const setup::RunSpec& spec, const dist::ViewSides& s
   const dist::StepCost::Memory& m = cost.memory;
   lines.push_back(
       {"memory per rank",
-       fmt::format("{}: weights {}, gradients {}, optimizer {},", bytes_text(m.total()), bytes_text(m.weights),
-                   bytes_text(m.gradients), bytes_text(m.optimizer))});
-  lines.push_back({"", fmt::format("activations {}, loss {}, program {}", bytes_text(m.activations), bytes_text(m.loss),
-                                   bytes_text(m.context))});
+       fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, loss {}, program {}",
+                   bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
+                   bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
   lines.push_back(
       {"sent per step", ranks == 1 ? std::string("nothing: one rank")
                                    : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
@@ -169,7 +168,7 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data);
   fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
-             format_table(lines));
+             format_facts(lines));
   if (const std::string sentence = setup::collapse_warning(spec); !sentence.empty())
     fmt::print("warning: {}\n", sentence);
   return static_cast<int>(Exit::ok);

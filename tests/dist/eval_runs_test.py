@@ -298,6 +298,8 @@ class EvalRuns(RunCase):
         self.assertIn("black frame: a training sample", page)
         self.assertIn(f"untested: {TRAIN} training samples of step 1", page)
         self.assertNotIn("--picture", page)   # needs data.test
+        self.assertNotIn("pal eval", page)
+        self.assertIn("No evaluation: without a test set (data.test) there is nothing to measure on.", page)
         rows = re.findall(r'<div class="near">(.*?)</div>', page, re.S)
         self.assertEqual(len(rows), 10)
         for row in rows:

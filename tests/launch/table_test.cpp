@@ -24,5 +24,13 @@ TEST(Table, RaggedRowsAndNoRows) {
   EXPECT_EQ(format_table({{"head"}, {"a", "b"}}), "head\na     b\n");
 }
 
+TEST(Facts, ALongTextGoesOnBelowItself) {
+  const std::string word(50, 'x');
+  EXPECT_EQ(format_facts({{"run", ""}, {"text", word + " " + word + " é " + word}, {"long one", "1"}}),
+            "run\ntext      " + word + " " + word + " é\n          " + word + "\nlong one  1\n");
+  const std::string path(150, 'p');  // one word is not cut
+  EXPECT_EQ(format_facts({{"path", path}}), "path  " + path + "\n");
+}
+
 }  // namespace
 }  // namespace pal::launch
