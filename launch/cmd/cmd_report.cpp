@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -64,8 +65,7 @@ std::string evaluations(const std::vector<RunSummary>& runs) {
                                      [](const RunSummary& run) { return run.spec && !run.spec->data.test.empty(); });
     if (tested == runs.end())
       return "<p>No evaluation: without a test set (data.test) there is nothing to measure on.</p>\n";
-    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + tested->path) +
-           "</code></p>\n";
+    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + tested->path) + "</code></p>\n";
   }
   return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures +
          "</div>\n";

@@ -161,10 +161,9 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   Lines lines = {{"check", ""}, {"data", data.text}};
   if (data.set) add_questions(lines, spec, data);
   lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
-  lines.push_back({"per rank", fmt::format("{}: {} samples, {} rows",
-                                           ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks),
-                                           (batch + ranks - 1) / ranks,
-                                           (batch + ranks - 1) / ranks * views)});
+  lines.push_back(
+      {"per rank", fmt::format("{}: {} samples, {} rows", ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks),
+                               (batch + ranks - 1) / ranks, (batch + ranks - 1) / ranks * views)});
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data);
   fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
