@@ -7,6 +7,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -239,6 +240,7 @@ class LabelCli(RunCase):
                 self.assertLess(time.time(), end, server.log())
                 time.sleep(0.1)
             self.assertEqual(server.log().count("no question is asked"), 1, server.log())
+            self.assertEqual(sum(map(int, re.findall(r"asked (\d+) more questions", server.log()))), 60)
         finally:
             server.stop()
         rounds = rows(f"{self.folder}/alone/ledger.sqlite", "select count(distinct round) from queries where sampler <> 'gold'")[0][0]
