@@ -13,6 +13,7 @@
 #include "launch/commands.h"
 #include "launch/process/machine.h"
 #include "launch/run/folder_run.h"
+#include "launch/run/output_file.h"
 #include "launch/run/trained_run.h"
 
 namespace pal::launch {
@@ -61,6 +62,7 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   }
   keep_freed_memory();
   dist::World& world = context.start_world();
+  if (world.rank() == 0) OutputFile(out, 1 << 10);  // a place that cannot be written is found before the work
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto set = data::Dataset::open(data);
   const TrainedRun trained = load_trained_run(run, spec, world.compute());
