@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -151,23 +153,25 @@ std::string format_table(const std::vector<std::vector<std::string>>& unsafe) {
 }
 
 std::string format_facts(const std::vector<std::vector<std::string>>& rows) {
-  size_t names = 0;
-  for (const std::vector<std::string>& row : rows) names = std::max(names, width(row[0]));
-  const size_t room = kPageColumns - names - 2;
+  std::vector<size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size() - 1));
+    for (size_t c = 0; c + 1 < row.size(); ++c) widths[c] = std::max(widths[c], width(row[c]));
+  }
+  const size_t room = kPageColumns - std::accumulate(widths.begin(), widths.end(), 2 * widths.size());
   std::vector<std::vector<std::string>> folded;
   for (const std::vector<std::string>& row : rows) {
-    std::string name = row[0], line;
-    for (size_t at = 0; at < row[1].size();) {
-      const size_t end = std::min(row[1].find(' ', at), row[1].size());
-      const std::string word = row[1].substr(at, end - at);
-      if (!line.empty() && width(line) + 1 + width(word) > room) {
-        folded.push_back({name, line});
-        name = line = "";
+    std::vector<std::string> part = row;
+    part.back().clear();
+    std::istringstream words(row.back());
+    for (std::string word; words >> word;) {
+      if (!part.back().empty() && width(part.back()) + 1 + width(word) > room) {
+        folded.push_back(part);
+        part.assign(row.size(), "");
       }
-      line += (line.empty() ? "" : " ") + word;
-      at = end + 1;
+      part.back() += (part.back().empty() ? "" : " ") + word;
     }
-    folded.push_back({name, line});
+    folded.push_back(part);
   }
   return format_table(folded);
 }

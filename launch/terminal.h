@@ -71,7 +71,7 @@ constexpr size_t kPageColumns = 120;  // lines and tables that commands print fi
 // The first row is the head. A column is right-aligned when each cell below the head is empty or begins with a digit or
 // a sign. Widths count UTF-8 characters.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
-// The same for rows of a name and a text: a text that does not fit into kPageColumns goes on below itself.
+// The same for rows whose last cell is a text: one that does not fit into kPageColumns goes on below itself.
 std::string format_facts(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace pal::launch

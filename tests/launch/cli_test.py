@@ -151,6 +151,12 @@ class Cli(unittest.TestCase):
     def test_unknown_command(self):
         self.assertEqual(self.refused("trian"), "unknown command: trian; the nearest is train (all of them: pal help)")
 
+    def test_theory_fits_a_terminal(self):
+        lines = self.call("theory")[0].splitlines()
+        self.assertLessEqual(max(map(len, lines)), 120)
+        held = len([line for line in lines if line.startswith("PASS  ")])
+        self.assertEqual(lines[-1], f"{held} of {held} statements hold")
+
     def test_wrong_arguments(self):
         for args, sentence in {("start", "photos", "--lables", "none"): "unknown option: --lables; the nearest is --labels; see pal start --help",
                                ("start", "photos", "more"): "unexpected argument: more; see pal start --help",

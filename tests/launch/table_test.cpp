@@ -30,6 +30,8 @@ TEST(Facts, ALongTextGoesOnBelowItself) {
             "run\ntext      " + word + " " + word + " é\n          " + word + "\nlong one  1\n");
   const std::string path(150, 'p');  // one word is not cut
   EXPECT_EQ(format_facts({{"path", path}}), "path  " + path + "\n");
+  EXPECT_EQ(format_facts({{"a", "bc", word + " " + word + " " + word}}),
+            "a  bc  " + word + " " + word + "\n       " + word + "\n");
 }
 
 }  // namespace
