@@ -45,6 +45,7 @@ class Plan(unittest.TestCase):
 
     def test_published_points(self):
         out = self.pal("plan", "--published")
+        self.assertLessEqual(max(map(len, out.splitlines())), 120, out)
         for word in ("PyTorch, mixed precision", "ResNet-101", "VGG-16", "fitted to this"):
             self.assertIn(word, out)
 
