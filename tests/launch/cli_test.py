@@ -142,6 +142,8 @@ class Cli(unittest.TestCase):
         self.assertLess(start.index("export PATH="), start.index("pal doctor"))
         with open(f"{CONFIGS}/../launch/quickstart") as f:
             self.assertRegex(f.read(), r"(?m)^ *build .* pal pal_torch_ops$")   # Python and cmake --install work after it
+        labeled = re.search(r"pal label runs/quickstart/(\w+)", readme)[1]   # the quickstart's runs are named by their graphs
+        self.assertIn(labeled, ("mixed", "supervised", "signed"), "answers have weight in these graphs only")
         for text in (readme, start, train):
             self.assertEqual("mpirun " in text, "--allow-run-as-root" in text, "Open MPI refuses root")
         codes = dict(re.findall(r"(?m)^ +(\d+(?:, \d+)*)  +(\S.*)$", self.call("help", "slurm")[0]))
