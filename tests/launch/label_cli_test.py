@@ -111,6 +111,9 @@ class LabelCli(RunCase):
         server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "said")
         server.stop()
         self.assertIn("graph.kind=mixed gives weight to answers yes only", server.said)
+        Server(PAL, self.folder, "said", "oracle.votes=2").stop()   # two people; oracle.annotators counts simulated ones
+        two = self.call("label", "c.yaml", "oracle.sampler=random", "oracle.votes=2", "--run-dir", "two", "--port", "0", code=2)
+        self.assertIn("where people answer, set oracle.labeler=exchange", two)
         out = self.call("train", "c.yaml", *PEOPLE[1:], "graph.labeled_fraction=0", "train.steps=4", "--run-dir", "templates")
         self.assertIn("mixed, 3 labels known (graph.labeled_fraction=0, but oracle.templates=given takes one label of each class)", out)
         self.assertIn("graph.kind=mixed gives weight to answers yes only", out)
