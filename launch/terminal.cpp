@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/io/cores.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/report/html.h"
@@ -179,7 +180,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   page.write(html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
   fmt::print("{} ({:.0f} kB)\n", out, static_cast<double>(std::filesystem::file_size(out)) / 1000);
   for (const RunSummary& run : runs) {
-    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}\n", printable(run.path + ": " + note));
   }
   return static_cast<int>(Exit::ok);
 }

@@ -15,8 +15,8 @@
 #include "dist/scale/cluster.h"
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cmd/internal.h"
-#include "launch/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {

@@ -18,8 +18,8 @@
 #include "core/setup/setup.h"
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/label/task_content.h"
-#include "launch/printable.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"
 
