@@ -1,9 +1,13 @@
 #include "launch/cli.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
 
+#include "core/config/suggest.h"
 #include "kernels/base/error.h"
 #include "launch/terminal.h"
 
@@ -32,6 +36,32 @@ std::string help_text(const CLI::App& app) {
   return out;
 }
 
+// An argument that the command does not take, a subcommand that is missing, an option without its value; for the rest
+// CLI11's own words.
+std::string sentence(const CLI::App& app, const CLI::App& used, const CLI::ParseError& e) {
+  const std::vector<std::string> left = app.remaining(true);
+  const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (!subcommands.empty() && &used == &app) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : subcommands) names.push_back(sub->get_name());
+    if (!left.empty()) return "unknown subcommand: " + left[0] + "; the nearest is " + config::suggest(left[0], names);
+    return "a subcommand is missing: " + fmt::format("{}", fmt::join(names, ", "));
+  }
+  const auto option = std::find_if(left.begin(), left.end(), [](const std::string& s) { return s.starts_with("--"); });
+  if (option != left.end()) {
+    std::vector<std::string> names;
+    for (const CLI::Option* known : used.get_options()) {
+      for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+    }
+    return "unknown option: " + *option + "; the nearest is " + config::suggest(*option, names);
+  }
+  if (!left.empty()) return "unexpected argument: " + left[0];
+  const std::string text = e.what();
+  if (const size_t colon = text.find(": 1 required "); colon != std::string::npos)
+    return text.substr(0, colon) + " needs a value";
+  return text;
+}
+
 }  // namespace
 
 int parse_arguments(CLI::App& app, std::vector<std::string> args) {
@@ -42,7 +72,13 @@ int parse_arguments(CLI::App& app, std::vector<std::string> args) {
     std::fputs(help_text(app).c_str(), stdout);
     return static_cast<int>(Exit::ok);
   } catch (const CLI::ParseError& e) {
-    throw Error(Exit::usage, std::string(e.what()) + "; see " + app.get_name() + " --help");
+    const CLI::App* used = &app;
+    std::string name = app.get_name();
+    if (!app.get_subcommands().empty()) {
+      used = app.get_subcommands().front();
+      name += " " + used->get_name();
+    }
+    throw Error(Exit::usage, sentence(app, *used, e) + "; see " + name + " --help");
   }
   return -1;
 }

@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -61,8 +62,11 @@ std::string evaluations(const std::vector<RunSummary>& runs) {
     figures += confusion_figure(run);
   }
   if (rows.size() == 1) {
-    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + runs.front().path) +
-           "</code></p>\n";
+    const auto tested = std::find_if(runs.begin(), runs.end(),
+                                     [](const RunSummary& run) { return run.spec && !run.spec->data.test.empty(); });
+    if (tested == runs.end())
+      return "<p>No evaluation: without a test set (data.test) there is nothing to measure on.</p>\n";
+    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + tested->path) + "</code></p>\n";
   }
   return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures +
          "</div>\n";

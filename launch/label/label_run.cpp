@@ -172,7 +172,9 @@ AskResult LabelRun::ask() const {
   insert_ledger(graph, ledger_);
   const auto local = comm::make_local_comm();
   const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
-  return {static_cast<int64_t>(asked.queries.size()), asked.why};
+  AskResult result{0, asked.why};
+  for (const oracle::Query& query : asked.queries) result.questions += static_cast<int64_t>(query.members.size());
+  return result;
 }
 
 std::string LabelRun::exported(const std::string& name) const {

@@ -178,6 +178,11 @@ class Answers(RunCase):
         self.train("cut", "train.steps=2", "graph.labeled_fraction=0.05", ranks=1)
         self.assertIn("7 questions", self.call("ask", "cut", "oracle.sampler=random", "oracle.budget=7", "--n", "20", "--out", "x.jsonl"))
         self.assertIn("0 questions: the sampler ssl never asks", self.call("ask", "cut", "oracle.sampler=ssl", "--out", "x.jsonl"))
+        # While a run trains with it, questions of `pal ask` may stay unanswered without a warning.
+        silent = ["graph.labeled_fraction=0.05", "oracle.sampler=ssl", "oracle.labeler=exchange", "oracle.every=2", "oracle.questions_per_round=9"]
+        self.train("silent", *silent, "train.steps=2", ranks=1)
+        self.call("ask", "silent", "oracle.sampler=random", "--n", "20", "--out", "x.jsonl")
+        self.assertNotIn("no question is asked", self.train("silent", *silent, "train.steps=8", ranks=1))
 
     def test_labels_without_full_deduction(self):
         """One step of deduction: classes are stars, a wrong answer moves one sample; the label of a template names its class."""

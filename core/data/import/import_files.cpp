@@ -163,13 +163,15 @@ int64_t LabelNames::label(const std::string& text) const {
 
 namespace {
 
-// Reports which columns of a CSV file were not read.
-void note_columns(const std::string& path, const io::Manifest& list, std::vector<std::string>& notes) {
+// Reports which columns of a CSV file were not read, and how to choose another one.
+void note_columns(const std::string& path, const io::Manifest& list, const ImportOptions& options,
+                  std::vector<std::string>& notes) {
   if (list.unused.empty()) return;
   std::string heads;
   for (const std::string& head : list.unused) heads += (heads.empty() ? "" : ", ") + head;
   notes.push_back(path + ": " + (list.label.empty() ? "" : "the labels are of column " + list.label + "; ") +
-                  "columns that were not used: " + heads + "; choose the label with --label-column NAME");
+                  "columns that were not used: " + heads +
+                  (options.label_column.empty() ? "; choose the label with --label-column NAME" : ""));
 }
 
 }  // namespace
@@ -177,7 +179,7 @@ void note_columns(const std::string& path, const io::Manifest& list, std::vector
 void apply_labels(ImageSource& source, const ImportOptions& options) {
   if (options.labels.empty()) return;
   const io::Manifest list = io::read_manifest(options.labels, {options.path_column, options.label_column});
-  note_columns(options.labels, list, source.notes);
+  note_columns(options.labels, list, options, source.notes);
   std::vector<std::string> texts;
   for (const io::NamedLabel& row : list.rows) texts.push_back(row.label);
   const LabelNames names(texts);
@@ -270,7 +272,7 @@ std::unique_ptr<ImageSource> csv_source(const ImportOptions& options) {
   const io::Manifest list = io::read_manifest(
       options.source,
       options.labels.empty() ? io::ManifestColumns{options.path_column, options.label_column} : io::ManifestColumns{});
-  note_columns(options.source, list, source->notes);
+  note_columns(options.source, list, options, source->notes);
   std::vector<std::string> texts;
   for (const io::NamedLabel& row : list.rows) texts.push_back(row.label);
   const LabelNames names(texts);
