@@ -88,10 +88,11 @@ label::LabelSpec label_words(const LabelTarget& target, const RunGraph& graph) {
 }
 
 LabelRun::LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
-                   const label::Users& people, const Pictures& pictures, label::LabelSpec words)
+                   const label::Users& people, const Pictures& pictures, label::LabelSpec words, at::Device device)
     : run_(run),
       graph_(graph),
       words_(std::move(words)),
+      device_(device),
       ledger_(ledger),
       pictures_(pictures),
       labels_(setup::known_labels(graph.spec, *graph.data, graph.subset)),
@@ -169,6 +170,7 @@ AskResult LabelRun::ask() const {
   options.questions = questions_;
   options.untrained = Untrained::by_inputs;
   options.threads = io::usable_cores();
+  options.device = device_;
   insert_ledger(graph, ledger_);
   const auto local = comm::make_local_comm();
   const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
