@@ -57,9 +57,9 @@ struct Subject {
   const setup::RunSpec& spec;
   dist::World& world;
   std::shared_ptr<data::Dataset> train, test;
-  at::Device device = at::kCPU;             // of the encoder
-  std::shared_ptr<model::Encoder> encoder;  // null: the pixels
-  at::Tensor a, b;                          // features of both sets, if a method needs them
+  at::Device device = at::kCPU;                       // of the encoder
+  std::shared_ptr<model::Encoder> encoder = nullptr;  // null: the pixels
+  at::Tensor a = {}, b = {};                          // features of both sets, if a method needs them
   int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
 };
 

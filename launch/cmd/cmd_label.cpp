@@ -122,7 +122,6 @@ int cmd_label(const std::vector<std::string>& arguments, Context& context) {
   const std::string run = label_run_folder(args.target), folder = run + "/label";
   const RunGraph graph = open_label_graph(args.target, run);
   at::set_num_threads(io::usable_cores());
-  const at::Device device = encoder_device(args.device, graph.spec.train, context.start_world());
   std::error_code error;
   fs::create_directories(folder, error);
   PAL_CHECK(!error, "cannot create the folder " + folder, error.message(),
@@ -147,6 +146,9 @@ int cmd_label(const std::vector<std::string>& arguments, Context& context) {
        graph.spec.oracle.votes,
        {graph.spec.oracle.cost_pair, graph.spec.oracle.cost_grid, graph.spec.oracle.cost_coarse},
        args.gold_every});
+  const at::Device device = writer == label::Writer::job
+                                ? at::Device(at::kCPU)  // the job asks
+                                : encoder_device(args.device, graph.spec.train, context.start_world());
   const LabelRun label_run(run, graph, ledger, service, people, pictures, label_words(args.target, graph),
                            device);
   LabelPage page(service, people, tokens, label_run, hosts_of(args, server.port()));

@@ -19,6 +19,7 @@
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
 #include "launch/label/task_content.h"
+#include "launch/entry.h"
 #include "launch/printable.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"
@@ -173,8 +174,12 @@ AskResult LabelRun::ask() const {
   options.device = device_;
   insert_ledger(graph, ledger_);
   const auto local = comm::make_local_comm();
-  const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
-  return {static_cast<int64_t>(asked.queries.size()), asked.why};
+  try {
+    const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
+    return {static_cast<int64_t>(asked.queries.size()), asked.why};
+  } catch (...) {  // people read it on the page: a sentence, also where LibTorch throws
+    throw as_error(std::current_exception());
+  }
 }
 
 std::string LabelRun::exported(const std::string& name) const {
