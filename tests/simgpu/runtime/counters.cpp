@@ -15,7 +15,7 @@
 namespace simgpu {
 namespace {
 
-constexpr const char* kKinds[] = {"launch", "op", "copy", "wait", "read", "collective", "allocation"};
+constexpr const char* kKinds[] = {"launch", "op", "copy", "wait", "read", "collective", "allocation", "thread", "sleep"};
 
 struct Tally {
   long times = 0;

@@ -4,7 +4,7 @@
     counters.py PAL_SIMGPU FOLDER_OF_THE_STAND_INS [--config FILE] [--ranks W] [--step N] [--rank R] [KEY=VALUE ...]
 
 Trains a few steps on the stand-ins and prints the counts of one step: kernels and operators launched, copies by
-direction and memory, waits of the host, collectives, allocations. Without --config: the small net of the tests. The
+direction and memory, waits of the host, collectives, allocations, threads, sleeps. Without --config: the small net of the tests. The
 counts of the first step include what happens once.
 """
 import argparse
@@ -16,7 +16,8 @@ import sys
 from job import Jobs
 
 GROUPS = [("launch", "kernels of PAL"), ("op", "operators of LibTorch"), ("copy", "copies"), ("wait", "waits of the host"),
-          ("read", "operators that read to the host"), ("collective", "NCCL"), ("allocation", "allocations by CUDA")]
+          ("read", "operators that read to the host"), ("collective", "NCCL"), ("allocation", "allocations by CUDA"),
+          ("thread", "threads created"), ("sleep", "sleeps")]
 
 
 def read(path):
@@ -59,7 +60,7 @@ def table(phases, details):
             size = sum(phases[p][(kind, w)][1] for p in names for w in chosen if (kind, w) in phases[p])
             return [title, *(str(c) if c else "" for c in cells), str(sum(cells)), f"{size / 1000:.1f}" if size else ""]
         rows.append(row(title, whats))
-        if details or kind in ("copy", "wait", "read", "collective", "allocation"):
+        if details or kind in ("copy", "wait", "read", "collective", "allocation", "thread", "sleep"):
             rows += [row("  " + what, [what]) for what in whats]
     width = [max(len(r[c]) for r in rows) for c in range(len(rows[0]))]
     return "\n".join("  ".join(c.ljust(width[0]) if i == 0 else c.rjust(width[i]) for i, c in enumerate(r)).rstrip() for r in rows)
