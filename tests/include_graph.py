@@ -112,30 +112,33 @@ def width_of(node):
     return 10 if isinstance(node, tuple) else CHAR * len(node) + 18
 
 
+def spread(row, x):
+    """Moves the boxes of a row apart, by the least sum of squared moves (pool adjacent violators)."""
+    offset, blocks = [0.0], []   # a block: boxes that touch, as [sum of positions without offset, number]
+    for a, b in zip(row, row[1:]):
+        offset.append(offset[-1] + (width_of(a) + width_of(b)) / 2 + GAP)
+    for node, before in zip(row, offset):
+        blocks.append([x[node] - before, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
+            total, count = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += count
+    starts = [total / count for total, count in blocks for _ in range(count)]
+    x.update((node, start + before) for node, start, before in zip(row, starts, offset))
+
+
 def place(rows, below, above):
     """x of every box and bend: near its neighbors, and no box on another."""
-    x = {}
+    x = {node: 0.0 for row in rows for node in row}
     for row in rows:
-        at = 0
-        for node in row:
-            x[node] = at + width_of(node) / 2
-            at += width_of(node) + GAP
+        spread(row, x)
     for _ in range(60):
         for row in rows + rows[::-1]:
             for node in row:
                 near = below.get(node, []) + above.get(node, [])
                 if near:
                     x[node] = sum(x[m] for m in near) / len(near)
-            for order, sign in ((range(1, len(row)), 1), (range(len(row) - 2, -1, -1), -1)):
-                half = []
-                for i in order:   # push apart to the right, then to the left: the mean of both keeps the middle
-                    a, b = row[i - sign], row[i]
-                    apart = (width_of(a) + width_of(b)) / 2 + GAP
-                    half.append((b, sign * max(0.0, apart - sign * (x[b] - x[a])) / (2 if sign > 0 else 1)))
-                    x[b] += half[-1][1]
-            for i in range(1, len(row)):
-                apart = (width_of(row[i - 1]) + width_of(row[i])) / 2 + GAP
-                x[row[i]] = max(x[row[i]], x[row[i - 1]] + apart)
+            spread(row, x)
     return x
 
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """layering_test: which folder may include which, checked in the sources and in the built libraries.
 
-    layering_test.py ROOT [ROOM=LIBRARY_OR_OBJECTS ...]    checks a tree; exit 1 and a line for each violation
+    layering_test.py [ROOT [ROOM=LIBRARY_OR_OBJECTS ...]]  checks a tree; exit 1 and a line for each violation
     layering_test.py --self-test                           plants every violation and demands that it is found
-    layering_test.py --graph OUT.svg ROOT                  draws which folder includes which; exit 1 if there is a cycle
-    layering_test.py --one-user-headers ROOT               lists headers that at most one file needs besides their own sources
+    layering_test.py --graph OUT.svg [ROOT]                draws which folder includes which; exit 1 if there is a cycle
+    layering_test.py --one-user-headers [ROOT]             lists headers that at most one file needs besides their own sources
+
+ROOT is the repository of this script unless it is given.
 
 Edges go one way: kernels <- core <- dist <- launch (the rooms), and inside a room as in the table FOLDERS.
 A room may be given several files, separated by commas.
 """
+import argparse
 import collections
 import os
 import re
@@ -303,23 +306,53 @@ def self_test():
     return missed
 
 
+def draw(out, root):
+    edges = folder_edges(root)
+    with open(out, "w", encoding="utf-8") as file:
+        file.write(include_graph.draw(edges, "PAL: includes between folders"))
+    print(f"{out}: {len(edges)} folders")
+    return ["a cycle between " + ", ".join(sorted(ring)) for ring in include_graph.cycles(edges)]
+
+
+def check(root, libraries):
+    violations = check_sources(root) + (check_symbols(libraries) if libraries else [])
+    return violations + [f"the table FOLDERS names {folder}, which has no sources" for folder in stale_folders(root)]
+
+
+def print_one_user_headers(root):
+    count, found = one_user_headers(root)
+    print("\n".join(f"{header:44} {user}" for header, user in found) + f"\n{len(found)} of {count} headers have at most one user")
+
+
+def room_and_files(text):
+    room, equals, files = text.partition("=")
+    if room not in ROOMS or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ROOM=FILE[,FILE...]; rooms: {' '.join(ROOMS)}")
+    return room, files.split(",")
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--self-test", action="store_true")
+    mode.add_argument("--graph", metavar="OUT.svg")
+    mode.add_argument("--one-user-headers", action="store_true")
+    parser.add_argument("root", nargs="?", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser.add_argument("libraries", nargs="*", type=room_and_files, metavar="ROOM=FILES")
+    return parser.parse_args(arguments)
+
+
 def main(arguments):
-    if arguments == ["--self-test"]:
-        violations = self_test()
-    elif arguments[:1] == ["--graph"] and len(arguments) == 3:
-        edges = folder_edges(arguments[2])
-        with open(arguments[1], "w", encoding="utf-8") as out:
-            out.write(include_graph.draw(edges, "PAL: includes between folders"))
-        violations = ["a cycle between " + ", ".join(sorted(ring)) for ring in include_graph.cycles(edges)]
-        print(f"{arguments[1]}: {len(edges)} folders")
-    elif arguments[:1] == ["--one-user-headers"] and len(arguments) == 2:
-        count, found = one_user_headers(arguments[1])
-        print("\n".join(f"{header:44} {user}" for header, user in found) + f"\n{len(found)} of {count} headers have at most one user")
+    options = parse(arguments)
+    if options.one_user_headers:
+        print_one_user_headers(options.root)
         return 0
+    if options.self_test:
+        violations = self_test()
+    elif options.graph:
+        violations = draw(options.graph, options.root)
     else:
-        libraries = {room: files.split(",") for room, files in (a.split("=", 1) for a in arguments[1:])}
-        violations = check_sources(arguments[0]) + (check_symbols(libraries) if libraries else [])
-        violations += [f"the table FOLDERS names {folder}, which has no sources" for folder in stale_folders(arguments[0])]
+        violations = check(options.root, dict(options.libraries))
     print("\n".join(violations) or "no violation")
     return 1 if violations else 0
 
