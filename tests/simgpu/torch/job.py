@@ -98,9 +98,9 @@ class Jobs:
 
     # ---- runs ----
 
-    def call(self, arguments, environment, code=0, timeout=600):
+    def call(self, arguments, environment, code=0, timeout=600, prefix=()):
         """Runs pal. Returns what it printed; raises when the exit code is not `code` or a stand-in complained."""
-        with subprocess.Popen([self.pal, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        with subprocess.Popen([*prefix, self.pal, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", env=environment, start_new_session=True) as process:
             try:
                 out = process.communicate(timeout=timeout)[0]
