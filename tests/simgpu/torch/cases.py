@@ -188,7 +188,7 @@ HOST = {"graph.deduction", "oracle.labeler", "oracle.consensus", "oracle.wait", 
         "oracle.measure", "train.watchdog"}
 NOTHING_NEW = {
     "model.backbone": {"resnet34": "the blocks of resnet18", "vit_b": "the blocks of vit_s"},
-    "train.device": {"auto": "cuda here"},
+    "train.device": {"auto": "cuda here", "cpu": "what every case is compared with"},
     "train.dtype": {"float64": "for CPU ranks"},
     # A sampler sees embeddings in host memory: uncertainty chooses by them, captcha does not.
     "oracle.sampler": dict.fromkeys(("ssl supervised random outliers nnclr pruning coarse ensemble model_change gradients typical "
@@ -199,9 +199,10 @@ NOTHING_NEW = {
 def choices(listed):
     """{key: (default, values)} of the keys with a choice, from `pal config --keys`."""
     found = {}
-    for key, default, allowed_values in re.findall(r"(?m)^([a-z_]+\.[a-z_]+) = (.*)\n    (.*)\n", listed):
-        if re.fullmatch(r"[\w-]+(, [\w-]+)* or [\w-]+", allowed_values) and allowed_values != "true or false":
-            found[key] = (default, re.split(", | or ", allowed_values))
+    for key, default, text in re.findall(r"(?m)^([a-z_]+\.[a-z_]+) = (.*)\n((?:    .*\n)*)", listed):
+        values = re.match(r"[\w-]+(, [\w-]+)* or [\w-]+(?= )", " ".join(text.split()))
+        if values and values[0] != "true or false":
+            found[key] = (default, re.split(", | or ", values[0]))
     return found
 
 
