@@ -93,9 +93,8 @@ at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const
   const int64_t dims = options.what == EmbedWhat::features ? encoder.feature_dims() : encoder.embedding_dims();
   const at::Tensor own = at::empty({slice.last - slice.first, dims}, at::TensorOptions(options.dtype));
   if (own.size(0) == 0) return own;
-  data::LoaderOptions load =
-      data::center_views(data, {samples.begin() + slice.first, samples.begin() + slice.last}, options.batch,
-                         options.augment, options.dtype);
+  data::LoaderOptions load = data::center_views(data, {samples.begin() + slice.first, samples.begin() + slice.last},
+                                                options.batch, options.augment, options.dtype);
   load.threads = options.threads;
   data::render_on(device, data, load);
   data::Loader loader(borrowed(data), load);

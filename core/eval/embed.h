@@ -28,8 +28,8 @@ struct EmbedOptions {
   EmbedWhat what = EmbedWhat::features;
   kernels::AugmentOptions augment;  // size, channels, mean, std of the center view
   at::ScalarType dtype = at::kFloat;
-  int64_t batch = 256;  // images per forward, at most
-  int threads = 1;      // of the loader
+  int64_t batch = 256;                         // images per forward, at most
+  int threads = 1;                             // of the loader
   std::function<void(int64_t done)> progress;  // images of this rank so far; may be empty
 };
 

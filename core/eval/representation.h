@@ -25,8 +25,8 @@ double feature_rank(const at::Tensor& features);
 double uniformity(const at::Tensor& features, int64_t rows = 4096);
 double alignment(const at::Tensor& one, const at::Tensor& other);
 
-// Collective. Features of two augmented views of each sample (the first two policies of `views`), in evaluation mode, by the
-// encoder's device.
+// Collective. Features of two augmented views of each sample (the first two policies of `views`), in evaluation mode,
+// by the encoder's device.
 struct TwoViews {
   at::Tensor one, other;  // (samples.size(), F), in host memory of every rank
 };

@@ -285,7 +285,8 @@ int evaluate(const EvalArguments& args, const setup::RunSpec& spec, dist::World&
   if (out.contains("diagnostics")) fmt::print("{}", diagnosis(out["diagnostics"], s.b.size(1), s.classes()));
   if (!args.picture.empty())
     io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
-  if (s.encoder) fmt::print("measured: the checkpoint of step {}, on the {}\n", step, s.device.is_cpu() ? "CPU" : "GPU");
+  if (s.encoder)
+    fmt::print("measured: the checkpoint of step {}, on the {}\n", step, s.device.is_cpu() ? "CPU" : "GPU");
   if (!args.json.empty())
     io::write_file_atomically(args.json, out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   if (s.encoder && args.features == "backbone" && args.train == spec.data.train && args.test == spec.data.test)

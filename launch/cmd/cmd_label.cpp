@@ -149,8 +149,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context& context) {
   const at::Device device = writer == label::Writer::job
                                 ? at::Device(at::kCPU)  // the job asks
                                 : encoder_device(args.device, graph.spec.train, context.start_world());
-  const LabelRun label_run(run, graph, ledger, service, people, pictures, label_words(args.target, graph),
-                           device);
+  const LabelRun label_run(run, graph, ledger, service, people, pictures, label_words(args.target, graph), device);
   LabelPage page(service, people, tokens, label_run, hosts_of(args, server.port()));
 
   fmt::print("{}\n", writer == label::Writer::page

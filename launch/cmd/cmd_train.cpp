@@ -60,8 +60,8 @@ enum class Ending { finished, stopped, gave_up };
 
 // Collective. What this rank computes on; the world carries its tensors from then on.
 dist::DeviceDecision training_device(const setup::RunSpec& spec, dist::World& world) {
-  dist::DeviceDecision device = choose_device(config::choice_name(setup::kDevices, spec.train.device), "train.device",
-                                              spec.train.dtype, world);
+  dist::DeviceDecision device =
+      choose_device(config::choice_name(setup::kDevices, spec.train.device), "train.device", spec.train.dtype, world);
   PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
             "set train.precision=full");
@@ -164,9 +164,8 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
     watchdog.emplace(world, args.run_dir,
                      dist::HangLimits{spec.train.heartbeat_seconds, spec.train.stall_seconds, spec.train.hang_seconds});
   }
-  const dist::RunControl control{
-      [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
-      torch_device(device)};
+  const dist::RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults,
+                                 watchdog ? &*watchdog : nullptr, torch_device(device)};
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;

@@ -21,7 +21,7 @@ struct AskOptions {
   int64_t questions = 100;  // at most
   Untrained untrained = Untrained::refused;
   int threads = 1;
-  at::Device device = at::kCPU;  // that embeds the pool
+  at::Device device = at::kCPU;                                    // that embeds the pool
   std::function<void(int64_t done, int64_t total)> progress = {};  // samples of the pool that are embedded
 };
 struct AskedRound {

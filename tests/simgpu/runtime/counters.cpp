@@ -15,7 +15,8 @@
 namespace simgpu {
 namespace {
 
-constexpr const char* kKinds[] = {"launch", "op", "copy", "wait", "read", "collective", "allocation", "thread", "sleep"};
+constexpr const char* kKinds[] = {"launch",     "op",         "copy",   "wait", "read",
+                                  "collective", "allocation", "thread", "sleep"};
 
 struct Tally {
   long times = 0;

@@ -41,7 +41,8 @@ F next(const char* name) {
 
 extern "C" {
 
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) noexcept {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) noexcept {
   static const auto real = next<decltype(&pthread_create)>("pthread_create");
   count(simgpu::Count::thread, "pthread_create", __builtin_return_address(0));
   return real(thread, attributes, start, argument);
