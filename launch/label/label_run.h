@@ -39,8 +39,8 @@ label::LabelSpec label_words(const LabelTarget& target, const RunGraph& graph);
 
 class LabelRun final : public PageRun {
  public:
-  // Starts the background worker. `device` embeds the pool of a round. All other arguments must outlive this. Throws Error (usage) when the run has
-  // neither a sampler nor an open question.
+  // Starts the background worker. `device` embeds the pool of a round. All other arguments must outlive this. Throws
+  // Error (usage) when the run has neither a sampler nor an open question.
   LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
            const label::Users& people, const Pictures& pictures, label::LabelSpec words, at::Device device);
 
