@@ -16,7 +16,7 @@ import unittest
 PAL = sys.argv[1]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Options of other programs that our sentences name: cmake, launch/setup, mpirun, srun, apt-get.
-FOREIGN = {"--build", "--target", "--preset", "--cuda", "--bind-to", "--gpu-bind", "--mpi", "--no-install-recommends"}
+FOREIGN = {"--allow-run-as-root", "--build", "--target", "--preset", "--cuda", "--bind-to", "--gpu-bind", "--mpi", "--no-install-recommends"}
 USES = ("train", "label", "oracles", "slurm", "scale", "eval", "python", "from-solo-learn")
 
 
