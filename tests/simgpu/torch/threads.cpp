@@ -32,10 +32,16 @@ void count(simgpu::Count kind, const char* what, const void* caller) {
   counter(static_cast<int>(kind), text.c_str(), 0);
 }
 
+// The function of libc, or of a sanitizer.
 template <class F>
 F next(const char* name) {
   return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
+
+using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+using Sleep = int (*)(const timespec*, timespec*);
+using ClockSleep = int (*)(clockid_t, int, const timespec*, timespec*);
+using MicroSleep = int (*)(useconds_t);
 
 }  // namespace
 
@@ -43,25 +49,25 @@ extern "C" {
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument) noexcept {
-  static const auto real = next<decltype(&pthread_create)>("pthread_create");
+  static const auto real = next<Create>("pthread_create");
   count(simgpu::Count::thread, "pthread_create", __builtin_return_address(0));
   return real(thread, attributes, start, argument);
 }
 
 int nanosleep(const timespec* time, timespec* left) {
-  static const auto real = next<decltype(&nanosleep)>("nanosleep");
+  static const auto real = next<Sleep>("nanosleep");
   count(simgpu::Count::sleep, "nanosleep", __builtin_return_address(0));
   return real(time, left);
 }
 
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
-  static const auto real = next<decltype(&clock_nanosleep)>("clock_nanosleep");
+  static const auto real = next<ClockSleep>("clock_nanosleep");
   count(simgpu::Count::sleep, "clock_nanosleep", __builtin_return_address(0));
   return real(clock, flags, time, left);
 }
 
 int usleep(useconds_t time) {
-  static const auto real = next<decltype(&usleep)>("usleep");
+  static const auto real = next<MicroSleep>("usleep");
   count(simgpu::Count::sleep, "usleep", __builtin_return_address(0));
   return real(time);
 }
