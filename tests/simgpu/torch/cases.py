@@ -67,7 +67,7 @@ AXES = {
         "convnet": [],
         "no projector": ["model.projector=[]"],
         "resnet18": ["model.backbone=resnet18", "train.global_batch=5"],
-        "resnet50": ["model.backbone=resnet50", "model.stem=imagenet", "train.global_batch=5"],
+        "resnet50": ["model.backbone=resnet50", "model.stem=imagenet", "data.size=32", "optim.lr=0.001"],
         "vit": ["model.backbone=vit_s", "model.patch=6", "data.size=12", "train.global_batch=5"],
         "drop path": ["model.backbone=vit_s", "model.patch=6", "data.size=12", "model.drop_path=0.3", "train.global_batch=5"],
         "features": ["model.backbone=none", "data.train=rows.npy", "data.test="],
