@@ -14,12 +14,14 @@ import subprocess
 import sys
 import unittest
 
+import operators_test
 from job import Jobs
 
 PAL, STAND_INS = sys.argv[1:3]
 MPIRUN = ["mpirun", *(["--allow-run-as-root"] if os.getuid() == 0 else []), "--oversubscribe", "--bind-to", "none", "-np"]
 TRAINED = ["train.steps=3", "oracle.sampler=captcha", "oracle.every=1", "oracle.questions_per_round=6", "oracle.pool=40",
            "eval.every=1", "eval.train_samples=40", "eval.test_samples=20"]
+METHODS = ["linear", "ridge", "knn", "sgd", "finetune", "diagnostics", "--k", "3,20", "--epochs", "4", "--lr", "5", "--batch", "16"]
 PHOTOS = ["data.train=photos.h5", "data.test=", "data.size=16", "graph.labeled_fraction=1", "train.steps=1"]
 TOLERANCE = 1e-5   # of features and of figures that are no counts; features are of the order of 1
 
@@ -43,9 +45,9 @@ class Eval(unittest.TestCase):
     def tearDownClass(cls):
         cls.jobs.__exit__()
 
-    def on(self, device, command, *arguments, ranks=1, seed=1, **options):
+    def on(self, device, command, *arguments, ranks=1, seed=1, more=(), **options):
         """Runs a command with --device; late, with the seed."""
-        environment = self.jobs.cpu() if device == "cpu" else self.jobs.device(ranks, seed=seed)
+        environment = self.jobs.cpu() if device == "cpu" else self.jobs.device(ranks, seed=seed, **dict(more))
         prefix = [*MPIRUN, str(ranks)] if ranks > 1 else []
         return self.jobs.call([command, *arguments, "--device", device], environment, prefix=prefix, **options)
 
@@ -65,10 +67,8 @@ class Eval(unittest.TestCase):
     # ---- figures ----
 
     def test_every_method_gives_the_figures_of_the_cpu(self):
-        methods = ["linear", "ridge", "knn", "sgd", "finetune", "diagnostics", "--k", "3,20", "--epochs", "4", "--lr", "5", "--batch", "16"]
-
         def figures(device, ranks, seed=1):
-            out = self.on(device, "eval", "run", *methods, "--json", "figures.json", ranks=ranks, seed=seed)
+            out = self.on(device, "eval", "run", *METHODS, "--json", "figures.json", ranks=ranks, seed=seed)
             self.assertIn("on the GPU" if device == "cuda" else "on the CPU", out)
             self.assertEqual("device cuda:0: local rank 0 of" in out, device == "cuda", out)
             with open(self.jobs.path("figures.json"), encoding="utf-8") as f:
@@ -82,6 +82,13 @@ class Eval(unittest.TestCase):
                     self.assertEqual(a.get(name), b.get(name), f"{name} of {a['method']}, {ranks} rank(s)")
             self.near([cpu["diagnostics"][k] for k in ("rank", "uniformity", "alignment")],
                       [device["diagnostics"][k] for k in ("rank", "uniformity", "alignment")])
+
+    def test_operators(self):
+        self.on("cuda", "eval", "run", *METHODS, more={"SIMGPU_COUNTERS": self.jobs.folder})
+        with open(self.jobs.path("rank-0.json"), encoding="utf-8") as f:
+            used = operators_test.used(json.load(f))
+        training, evaluation = operators_test.listed(), operators_test.listed(operators_test.LISTED_EVAL)
+        self.assertEqual(used - training, evaluation, "is a new operator in LibTorch's CUDA half? then write it into operators_eval.txt")
 
     def test_features(self):
         jobs = self.jobs
