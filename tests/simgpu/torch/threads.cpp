@@ -32,6 +32,12 @@ void count(simgpu::Count kind, const char* what, const void* caller) {
   counter(static_cast<int>(kind), text.c_str(), 0);
 }
 
+// std::thread calls from libstdc++; the virtual table of what it gives to the thread is in the file that made it.
+const void* maker(const void* caller, const void* argument) {
+  const bool is_std = argument != nullptr && file_of(caller).find("libstdc++") != std::string::npos;
+  return is_std ? *static_cast<const void* const*>(argument) : caller;
+}
+
 // The function of libc, or of a sanitizer.
 template <class F>
 F next(const char* name) {
@@ -50,7 +56,7 @@ extern "C" {
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument) noexcept {
   static const auto real = next<Create>("pthread_create");
-  count(simgpu::Count::thread, "pthread_create", __builtin_return_address(0));
+  count(simgpu::Count::thread, "pthread_create", maker(__builtin_return_address(0), argument));
   return real(thread, attributes, start, argument);
 }
 
