@@ -14,7 +14,7 @@
 #include "dist/comm/world.h"
 #include "kernels/base/cuda_error.h"
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 

@@ -76,7 +76,8 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if (labeler != "exchange" && config.integer("oracle.votes") + config.integer("oracle.repeats") > annotators) {
     refuse(
         config, "oracle.annotators",
-        "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one)");
+        "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one); "
+        "where people answer, set oracle.labeler=exchange");
   }
   if (!config.text_list("oracle.mix").empty() && config.text("oracle.sampler") == "none") {
     refuse(config, "oracle.sampler", "mix when oracle.mix lists samplers");

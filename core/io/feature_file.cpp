@@ -33,15 +33,15 @@ void write_npy(const std::string& path, const void* data, size_t bytes, const ch
   constexpr size_t kBefore = 10;
   header.resize((kBefore + header.size() + 1 + 63) / 64 * 64 - kBefore, ' ');
   header.back() = '\n';
-  const std::string fresh = path + ".part";
-  FileWriter out(fresh);
+  PartialFile partial(path);
+  FileWriter out(partial.path());
   out.write("\x93NUMPY\x01\x00", 8);
   const auto length = static_cast<uint16_t>(header.size());
   out.write(&length, sizeof(length));
   out.write(header.data(), header.size());
   out.write(data, bytes);
   out.finish();
-  rename_path(fresh, path);
+  partial.publish();
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
   if (stopped)
     warn_once("stop", "no more questions are asked: " + oracle::to_sentence(member_.stop(), settings_.limits));
   const int64_t most = settings_.questions_per_round - (start_.answered_later ? member_.open() : 0);
-  if (most <= 0 && !stopped) {
+  const bool silent = sampler_->name() == "ssl";  // no question is expected
+  if (most <= 0 && !stopped && !silent) {
     warn_once("full", fmt::format("no question is asked: {} questions are unanswered, and at most {} may be "
                                   "(oracle.questions_per_round)",
                                   member_.open(), settings_.questions_per_round));

@@ -7,11 +7,12 @@
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/printable.h"
 
 namespace pal::dist {
 
 void Trainer::warn(const std::string& sentence) const {
-  fmt::print(stderr, "{}warning: {}\n", world_.size() > 1 ? world_.prefix() + " " : "", sentence);
+  fmt::print(stderr, "{}warning: {}\n", world_.size() > 1 ? world_.prefix() + " " : "", printable(sentence));
 }
 
 std::string Trainer::loader_text() const {
@@ -33,7 +34,7 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"graph", fmt::format("{}, {} {}", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_,
                             run_.graph.groups.empty() ? "labels known" : "samples in groups of " + run_.graph.groups) +
                     (labeled_ > 0 && run_.graph.groups.empty() && run_.graph.labeled_fraction == 0
-                         ? " (graph.labeled_fraction=0, but oracle.templates=given takes one label of each class)"
+                         ? " (oracle.templates=given takes one label of each class)"
                          : "") +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config::choice_name(loss::kLosses, run_.loss.kind)},

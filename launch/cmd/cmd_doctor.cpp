@@ -81,8 +81,7 @@ Finding check_disk() {
 }
 
 Finding check_gpu(const dist::CudaState& cuda) {
-  if (!cuda.reason.empty())
-    return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU (train.device=auto)"};
+  if (!cuda.reason.empty()) return {"GPU", Verdict::warn, "none: " + cuda.reason, "training uses the CPU"};
   return {"GPU", Verdict::ok, fmt::format("{} device(s), driver for CUDA {}", cuda.devices, cuda.driver)};
 }
 

@@ -14,6 +14,7 @@
 #include "launch/process/machine.h"
 #include "launch/run/device_option.h"
 #include "launch/run/folder_run.h"
+#include "launch/run/output_file.h"
 #include "launch/run/trained_run.h"
 
 namespace pal::launch {
@@ -39,7 +40,8 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
       "Examples:\n"
       "  pal embed runs/quickstart test --out features.h5\n"
       "  pal embed runs/photos new-photos --out features.npy\n"
-      "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy");
+      "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy\n"
+      "  (as root, mpirun also needs --allow-run-as-root)");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"),
             "{} is not a name for a file of features", out, "end it with .h5 or .npy");
@@ -62,6 +64,7 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   }
   keep_freed_memory();
   dist::World& world = context.start_world();
+  if (world.rank() == 0) OutputFile(out, 1 << 10);  // a place that cannot be written is found before the work
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto set = data::Dataset::open(data);
   const at::Device on = encoder_device(device, spec.train, world);

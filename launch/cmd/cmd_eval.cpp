@@ -20,9 +20,9 @@
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/report/parts.h"
 #include "launch/run/device_option.h"
@@ -340,7 +340,8 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
       "  pal eval runs/quickstart finetune --labels 0.01 --epochs 30\n"
       "  pal eval runs/quickstart linear --train data/other.h5 --test data/other-test.h5\n"
       "  pal eval configs/quickstart.yaml linear --features pixels\n"
-      "  mpirun -np 2 --bind-to none pal eval runs/quickstart sgd knn --json result.json");
+      "  mpirun -np 2 --bind-to none pal eval runs/quickstart sgd knn --json result.json\n"
+      "  (as root, mpirun also needs --allow-run-as-root)");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (args.methods.empty()) args.methods = {"linear", "knn"};
   for (const std::string& method : args.methods) {

@@ -171,7 +171,8 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
       "Examples:\n"
       "  pal experiment active --out figures\n"
       "  pal experiment all --dataset mixture --trials 20 --out figures\n"
-      "  mpirun -np 2 --bind-to none pal experiment noise --threads 1 --out figures");
+      "  mpirun -np 2 --bind-to none pal experiment noise --threads 1 --out figures\n"
+      "  (as root, mpirun also needs --allow-run-as-root)");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   std::vector<const theory::FigureSpec*> chosen;

@@ -29,9 +29,7 @@ std::string overview() {
   for (const Command& command : commands()) out += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   out += "\nTopics:\n";
   for (const HelpPage& page : help_pages()) out += fmt::format("  {:<{}}  {}\n", page.topic, width, title(page));
-  out +=
-      "\n`pal COMMAND --help` shows a command's options with an example, `pal help TOPIC` a topic; `pal help start` is "
-      "where to begin.\n";
+  out += "\n`pal help start` is where to begin. `pal COMMAND --help` shows a command's options with an example.\n";
   return out;
 }
 

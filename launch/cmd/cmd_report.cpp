@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -9,6 +10,7 @@
 #include "core/io/cores.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/report/html.h"
@@ -61,8 +63,11 @@ std::string evaluations(const std::vector<RunSummary>& runs) {
     figures += confusion_figure(run);
   }
   if (rows.size() == 1) {
-    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + runs.front().path) +
-           "</code></p>\n";
+    const auto tested = std::find_if(runs.begin(), runs.end(),
+                                     [](const RunSummary& run) { return run.spec && !run.spec->data.test.empty(); });
+    if (tested == runs.end())
+      return "<p>No evaluation: without a test set (data.test) there is nothing to measure on.</p>\n";
+    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + tested->path) + "</code></p>\n";
   }
   return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures +
          "</div>\n";
@@ -183,7 +188,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context& context) {
   page.write(html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
   fmt::print("{} ({:.0f} kB)\n", out, static_cast<double>(std::filesystem::file_size(out)) / 1000);
   for (const RunSummary& run : runs) {
-    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}\n", printable(run.path + ": " + note));
   }
   return static_cast<int>(Exit::ok);
 }

@@ -16,10 +16,10 @@
 #include "dist/health/hang_detector.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/cmd/internal.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/signals.h"
@@ -218,11 +218,11 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       "Examples:\n"
       "  pal train configs/quickstart.yaml --np 2\n"
       "  pal train configs/quickstart.yaml graph.kind=supervised --run-dir runs/sup --np 2\n"
-      "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir "
-      "runs/lower --np 2\n"
+      "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart --run-dir runs/lower --np 2\n"
       "  pal train photos --np 2\n"
       "  pal train configs/imagenet-vicreg.yaml --np 8 --min-np 6 --max-restarts 20\n"
-      "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
+      "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml\n"
+      "  (as root, mpirun also needs --allow-run-as-root)");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   if (is_picture_folder(args.config)) {

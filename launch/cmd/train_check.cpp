@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,8 @@
 #include "dist/scale/cluster.h"
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cmd/internal.h"
-#include "launch/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -111,11 +112,9 @@ void add_schedule(Lines& lines, const setup::RunSpec& spec, const KnownData& dat
   lines.push_back({"learning rate", sparkline(curve)});
   const double rates[] = {s.at(0), s.at(s.total_steps / 4), s.at(s.total_steps / 2), s.at(3 * s.total_steps / 4),
                           s.at(s.total_steps - 1)};
-  lines.push_back(
-      {"", fmt::format(
-               "peak {:.4g} after {:.1f} % of the run; at 0, 25, 50, 75, 100 %: {:.3g}, {:.3g}, {:.3g}, {:.3g}, {:.3g}",
-               s.peak, 100.0 * static_cast<double>(s.warmup_steps) / static_cast<double>(s.total_steps), rates[0],
-               rates[1], rates[2], rates[3], rates[4])});
+  lines.push_back({"", fmt::format("peak {:.4g} after {:.1f} % of the run", s.peak,
+                                   100.0 * static_cast<double>(s.warmup_steps) / static_cast<double>(s.total_steps))});
+  lines.push_back({"", fmt::format("at 0, 25, 50, 75, 100 %: {:.3g}", fmt::join(rates, ", "))});
 }
 
 void add_cost(Lines& lines, const setup::RunSpec& spec, const dist::ViewSides& sides, int ranks) {
@@ -161,8 +160,9 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   Lines lines = {{"check", ""}, {"data", data.text}};
   if (data.set) add_questions(lines, spec, data);
   lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
-  lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
-                                           (batch + ranks - 1) / ranks * views)});
+  lines.push_back(
+      {"per rank", fmt::format("{}: {} samples, {} rows", ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks),
+                               (batch + ranks - 1) / ranks, (batch + ranks - 1) / ranks * views)});
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data);
   fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",

@@ -111,8 +111,8 @@ void BackgroundWorker::ask_loop() {
     try {
       asked = parts_.ask();
       parts_.service.reload();
-      if (asked.queries > 0)
-        parts_.log("asked " + std::to_string(asked.queries) + " more questions");
+      if (asked.questions > 0)
+        parts_.log("asked " + std::to_string(asked.questions) + " more questions");
       else if (asked.why != last_reason)
         parts_.log("no question is asked: " + asked.why);
       last_reason = asked.why;
@@ -121,8 +121,8 @@ void BackgroundWorker::ask_loop() {
       if (asked.why != last_reason) parts_.log("warning: no questions were chosen: " + asked.why);
       last_reason = asked.why;
     }
-    set_why(asked.queries > 0 ? "the next questions are being chosen" : asked.why);
-    if (asked.queries == 0 && !wait(kNothingLeft)) return;
+    set_why(asked.questions > 0 ? "the next questions are being chosen" : asked.why);
+    if (asked.questions == 0 && !wait(kNothingLeft)) return;
   }
 }
 

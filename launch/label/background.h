@@ -22,7 +22,7 @@ namespace pal::launch {
 
 // A round that was asked: how many queries, or why none.
 struct AskResult {
-  int64_t queries = 0;
+  int64_t questions = 0;
   std::string why = {};
 };
 

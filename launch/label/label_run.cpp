@@ -18,9 +18,9 @@
 #include "core/setup/setup.h"
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/entry.h"
 #include "launch/label/task_content.h"
-#include "launch/printable.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"
 
@@ -176,7 +176,9 @@ AskResult LabelRun::ask() const {
   const auto local = comm::make_local_comm();
   try {
     const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
-    return {static_cast<int64_t>(asked.queries.size()), asked.why};
+    AskResult result{0, asked.why};
+    for (const oracle::Query& query : asked.queries) result.questions += static_cast<int64_t>(query.members.size());
+    return result;
   } catch (...) {  // people read it on the page: a sentence, also where LibTorch throws
     throw as_error(std::current_exception());
   }

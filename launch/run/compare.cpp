@@ -295,9 +295,10 @@ std::string write_summary(const std::vector<CompareResult>& results, const Compa
   const LinesByNoise groups = group(results);
   for (const auto& [noise, lines] : groups) {
     const std::string title = noise == 0 ? "" : fmt::format(", {:g} % of the answers wrong", 100 * noise);
-    std::vector<std::vector<std::string>> rows = {{"oracle", "questions", "cost", "linear 20 %", "linear 50 %",
-                                                   "linear", "kNN", "own labels", "relations known", "same but wrong",
-                                                   "components", "ms/question"}};
+    std::vector<std::vector<std::string>> errors = {
+        {"oracle", "questions", "linear 20 %", "linear 50 %", "linear", "kNN", "own labels"}};
+    std::vector<std::vector<std::string>> relations_known = {
+        {"oracle", "questions", "cost", "relations known", "same but wrong", "components", "ms/question"}};
     for (const LineCurves& line : lines) {
       const size_t last = line.points() - 1;
       const double asked = line.at(last, questions).mean;
@@ -310,15 +311,18 @@ std::string write_summary(const std::vector<CompareResult>& results, const Compa
                                b.deviation, c.mean, c.deviation, line.at(k, known).mean, line.at(k, wrong).mean,
                                line.at(k, [](const study::StudyPoint& p) { return p.components; }).mean, ms);
       }
-      rows.push_back({line.name, with_commas(asked), with_commas(line.at(last, cost).mean),
-                      percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)),
-                      percent(line.at(last, linear)), percent(line.at(last, nearest)), percent(line.at(last, own)),
-                      with_commas(line.at(last, known).mean), fmt::format("{:.1f} %", 100 * line.at(last, wrong).mean),
-                      with_commas(line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean),
-                      fmt::format("{:.3f}", ms)});
+      errors.push_back({line.name, with_commas(asked), percent(line.at(last / 5, linear)),
+                        percent(line.at(last / 2, linear)), percent(line.at(last, linear)),
+                        percent(line.at(last, nearest)), percent(line.at(last, own))});
+      relations_known.push_back(
+          {line.name, with_commas(asked), with_commas(line.at(last, cost).mean), with_commas(line.at(last, known).mean),
+           fmt::format("{:.1f} %", 100 * line.at(last, wrong).mean),
+           with_commas(line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean),
+           fmt::format("{:.3f}", ms)});
     }
-    text += fmt::format("test error in %{}, mean ± deviation over {} seeds\n{}{}", title, lines[0].curves.size(),
-                        format_table(rows), better_than_random(lines));
+    text += fmt::format(
+        "test error in %{}, mean ± deviation over {} seeds\n{}{}the graph after the last question{}\n{}", title,
+        lines[0].curves.size(), format_table(errors), better_than_random(lines), title, format_table(relations_known));
     panels.push_back(panel("linear probe" + title, "questions", "test error, %", lines, questions, in_percent(linear)));
     panels.push_back(panel("kNN" + title, "questions", "test error, %", lines, questions, in_percent(nearest)));
     panels.push_back(panel("own labels" + title, "questions", "test error, %", lines, questions, in_percent(own)));

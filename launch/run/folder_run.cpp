@@ -14,7 +14,7 @@
 #include "core/setup/run_spec.h"
 #include "dist/comm/device.h"
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 namespace {

@@ -16,7 +16,12 @@ RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& 
   for (const std::string& o : overrides)
     PAL_CHECK(o.starts_with("oracle.") || o.starts_with("label."), "this setting of a run cannot be changed", o,
               "give keys of the sections oracle and label");
-  if (!overrides.empty()) config = config::Config::load(run + "/config.yaml", overrides);
+  if (!overrides.empty()) {
+    std::vector<std::string> all = overrides;
+    if (std::none_of(all.begin(), all.end(), [](const std::string& o) { return o.starts_with("oracle.labeler="); }))
+      all.push_back("oracle.labeler=exchange");  // the questions of these commands are for people
+    config = config::Config::load(run + "/config.yaml", all);
+  }
   setup::RunSpec spec = setup::make_run_spec(config);
   std::shared_ptr<data::Dataset> data = data::Dataset::open(spec.data.train);
   std::vector<int64_t> subset = setup::training_subset(spec, *data);

@@ -13,7 +13,7 @@
 #include "core/record/run_lock.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {

@@ -155,13 +155,14 @@ class EvalRuns(RunCase):
     def test_a_place_that_cannot_be_written_is_found_before_the_work(self):
         self.one_sentence(self.call("report", "run", "--out", "nowhere/page.html", code=3), "nowhere/page.html")
         self.one_sentence(self.call("export", "run", "--out", "nowhere/w.safetensors", code=3), "nowhere/w.safetensors")
+        self.one_sentence(self.call("embed", "run", "test", "--out", "nowhere/f.npy", code=3), "nowhere/f.npy")
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))   # as a full disk
-        for command in (("report", "run", "--out", "page.html"), ("export", "run", "--out", "w.safetensors")):
+        for command in (("report", "run", "--out", "page.html"), ("export", "run", "--out", "w.safetensors"), ("embed", "run", "test", "--out", "w.npy")):
             done = subprocess.run([PAL, *command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limit, timeout=60)
             self.assertEqual(done.returncode, 3, done.stdout)
             self.one_sentence(done.stdout, command[-1])
             self.assertNotIn("embed", done.stdout)
-        self.assertEqual([name for name in os.listdir(self.folder) if "w.safetensors" in name or ".part" in name], [])
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("w.") or ".part" in name], [])
 
     # ---- watch and runs -----------------------------------------------------------------------------------------
 
@@ -298,6 +299,8 @@ class EvalRuns(RunCase):
         self.assertIn("black frame: a training sample", page)
         self.assertIn(f"untested: {TRAIN} training samples of step 1", page)
         self.assertNotIn("--picture", page)   # needs data.test
+        self.assertNotIn("pal eval", page)
+        self.assertIn("No evaluation: without a test set (data.test) there is nothing to measure on.", page)
         rows = re.findall(r'<div class="near">(.*?)</div>', page, re.S)
         self.assertEqual(len(rows), 10)
         for row in rows:

@@ -101,6 +101,7 @@ class Cli(unittest.TestCase):
 
     def test_overview(self):
         overview = self.overview()
+        self.assertLessEqual(max(map(len, overview.splitlines())), 120)
         for args in ((), ("--help",), ("-h",)):
             self.assertEqual(self.call(*args)[0], overview)
         self.assertRegex(self.call("--version")[0], r"^pal \d+\.\d+\.\d+\n$")
@@ -112,6 +113,10 @@ class Cli(unittest.TestCase):
             text = self.call(command, "--help")[0]
             self.assertIn("Example", text, command)
             self.assertRegex(text, rf"Examples?:\n +.*pal {command}\b", command)
+            for name in ("", *re.findall(r"(?m)^  ([a-z-]+) ", text.partition("Subcommands:")[2].partition("\n\n")[0])):
+                lines = self.call(*filter(None, (command, name)), "--help")[0].splitlines()
+                self.assertLessEqual(max(map(len, lines)), 120, f"{command} {name}")
+            self.assertEqual("  mpirun " in text, "--allow-run-as-root" in text, f"{command}: Open MPI refuses root")
             sentence = self.refused(command, "--no-such-option")
             self.assertIn("--help", sentence)
 
@@ -137,6 +142,8 @@ class Cli(unittest.TestCase):
         self.assertLess(start.index("export PATH="), start.index("pal doctor"))
         with open(f"{CONFIGS}/../launch/quickstart") as f:
             self.assertRegex(f.read(), r"(?m)^ *build .* pal pal_torch_ops$")   # Python and cmake --install work after it
+        labeled = re.search(r"pal label runs/quickstart/(\w+)", readme)[1]   # the quickstart's runs are named by their graphs
+        self.assertIn(labeled, ("mixed", "supervised", "signed"), "answers have weight in these graphs only")
         for text in (readme, start, train):
             self.assertEqual("mpirun " in text, "--allow-run-as-root" in text, "Open MPI refuses root")
         codes = dict(re.findall(r"(?m)^ +(\d+(?:, \d+)*)  +(\S.*)$", self.call("help", "slurm")[0]))
@@ -145,6 +152,22 @@ class Cli(unittest.TestCase):
 
     def test_unknown_command(self):
         self.assertEqual(self.refused("trian"), "unknown command: trian; the nearest is train (all of them: pal help)")
+
+    def test_theory_fits_a_terminal(self):
+        lines = self.call("theory")[0].splitlines()
+        self.assertLessEqual(max(map(len, lines)), 120)
+        held = len([line for line in lines if line.startswith("PASS  ")])
+        self.assertEqual(lines[-1], f"{held} of {held} statements hold")
+
+    def test_wrong_arguments(self):
+        for args, sentence in {("start", "photos", "--lables", "none"): "unknown option: --lables; the nearest is --labels; see pal start --help",
+                               ("start", "photos", "more"): "unexpected argument: more; see pal start --help",
+                               ("start", "photos", "--np"): "--np needs a value; see pal start --help",
+                               ("data", "inf", "x.h5"): "unknown subcommand: inf; the nearest is info; see pal data --help",
+                               ("data",): "a subcommand is missing: import, info, verify; see pal data --help",
+                               ("data", "info"): "DATA is required; see pal data info --help",
+                               ("data", "info", "x.h5", "--lst"): "unknown option: --lst; the nearest is --list; see pal data info --help"}.items():
+            self.assertEqual(self.refused(*args), sentence)
 
     def test_doctor(self):
         out = self.call("doctor")[0]

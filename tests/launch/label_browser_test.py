@@ -196,6 +196,9 @@ class LabelBrowser(RunCase):
         # My answers: the newest is changed.
         b.keys("m")
         b.wait("document.querySelectorAll('.row').length >= 3")
+        shown = b.js("return [...document.querySelector('.row').querySelectorAll('.small.marked')].map(e => +e.dataset.sample)")
+        self.assertEqual(len(shown), 6, "those that were marked come first")
+        self.assertLessEqual({(painted_query, m) for m in shown}, {key for key in sent if sent[key] == "yes"})
         b.driver.find_element(By.CSS_SELECTOR, ".row button").click()
         b.wait(f"document.querySelector('section[data-query=\"{painted_query}\"]')")
         self.assertEqual(b.js("return document.querySelectorAll('.tile[data-state=marked]').length"), 7)

@@ -7,6 +7,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -110,8 +111,11 @@ class LabelCli(RunCase):
         server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "said")
         server.stop()
         self.assertIn("graph.kind=mixed gives weight to answers yes only", server.said)
+        Server(PAL, self.folder, "said", "oracle.votes=2").stop()   # two people; oracle.annotators counts simulated ones
+        two = self.call("label", "c.yaml", "oracle.sampler=random", "oracle.votes=2", "--run-dir", "two", "--port", "0", code=2)
+        self.assertIn("where people answer, set oracle.labeler=exchange", two)
         out = self.call("train", "c.yaml", *PEOPLE[1:], "graph.labeled_fraction=0", "train.steps=4", "--run-dir", "templates")
-        self.assertIn("mixed, 3 labels known (graph.labeled_fraction=0, but oracle.templates=given takes one label of each class)", out)
+        self.assertIn("mixed, 3 labels known (oracle.templates=given takes one label of each class)", out)
         self.assertIn("graph.kind=mixed gives weight to answers yes only", out)
         self.assertIn("9 in 1 round, 9 open", self.call("answers", "show", "templates"))
 
@@ -239,6 +243,8 @@ class LabelCli(RunCase):
                 self.assertLess(time.time(), end, server.log())
                 time.sleep(0.1)
             self.assertEqual(server.log().count("no question is asked"), 1, server.log())
+            asked = rows(f"{self.folder}/alone/ledger.sqlite", "select count(*) from members join queries on id = query where sampler <> 'gold'")[0][0]
+            self.assertEqual(sum(map(int, re.findall(r"asked (\d+) more questions", server.log()))), asked)
         finally:
             server.stop()
         rounds = rows(f"{self.folder}/alone/ledger.sqlite", "select count(distinct round) from queries where sampler <> 'gold'")[0][0]

@@ -90,6 +90,7 @@ class Oracle(unittest.TestCase):
         self.assertIn("below random", out)
         # Percent in the table and in the plots; the uncertainty of the figures, and the labels known at the start.
         self.assertRegex(out, r"(?m)^test error in %, mean")
+        self.assertLessEqual(max(map(len, out.splitlines())), 120, out)
         self.assertRegex(out, r"(?m)^captcha +120 .* \d,\d\d\d +0\.0 % ")   # relations known: thousands with a comma
         self.assertIn("200 test samples: the choice of them alone moves a linear figure by ± ", out)
         self.assertIn("one true label of each class, to random, captcha\n", out)

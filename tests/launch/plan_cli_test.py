@@ -45,6 +45,7 @@ class Plan(unittest.TestCase):
 
     def test_published_points(self):
         out = self.pal("plan", "--published")
+        self.assertLessEqual(max(map(len, out.splitlines())), 120, out)
         for word in ("PyTorch, mixed precision", "ResNet-101", "VGG-16", "fitted to this"):
             self.assertIn(word, out)
 
@@ -68,6 +69,7 @@ class Plan(unittest.TestCase):
             out = self.pal("train", f"{CONFIGS}/{config}", *small, "data.train=nowhere.h5", "--np", "4", "--check")
             for word in ("not available", "memory per rank", "sent per step", "learning rate", "nothing was trained"):
                 self.assertIn(word, out, config)
+            self.assertLessEqual(max(map(len, out.splitlines())), 120, out)
         self.assertEqual(os.listdir(self.folder), [])
         self.assertIn("optim.base_lr", self.pal("train", f"{CONFIGS}/cifar10-vicreg.yaml", "optim.base_l=3", "--check", code=2))
 

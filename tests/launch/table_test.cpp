@@ -1,6 +1,8 @@
 // table_test: alignment of text and numbers, UTF-8 widths.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -22,6 +24,22 @@ TEST(Table, CountsCharactersNotBytes) {
 TEST(Table, RaggedRowsAndNoRows) {
   EXPECT_EQ(format_table({}), "");
   EXPECT_EQ(format_table({{"head"}, {"a", "b"}}), "head\na     b\n");
+}
+
+TEST(Table, TextOfTheLastColumnIsBroken) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "word" + std::to_string(i) + " ";
+  const std::string table = format_table({{"what", "n", "found"}, {"a", "1", text}, {"b", "2", "short"}});
+  EXPECT_EQ(table.substr(0, 25), "what  n  found\na     1  w");
+  EXPECT_NE(table.find("\n         word"), std::string::npos);
+  EXPECT_NE(table.find("\nb     2  short\n"), std::string::npos);
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kPageColumns);
+}
+
+TEST(Table, ALongWordStaysWhole) {
+  const std::string word(150, 'x');
+  EXPECT_EQ(format_table({{"a", "b"}, {"c", word + " y"}}), "a  b\nc  " + word + "\n   y\n");
 }
 
 }  // namespace

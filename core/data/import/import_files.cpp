@@ -13,6 +13,7 @@
 
 #include "core/data/import/image_converter.h"
 #include "core/data/import/import_internal.h"
+#include "core/data/shard_format.h"
 #include "core/io/csv.h"
 #include "core/io/file_handle.h"
 #include "core/io/files.h"
@@ -32,7 +33,7 @@ class FileSource final : public ImageSource {
     const io::FileHandle handle =
         io::FileHandle::open_for_reading((root_ / images[static_cast<size_t>(image)].id).string());
     const uint64_t bytes = handle.size();
-    PAL_DATA_CHECK(bytes < (uint64_t{1} << 31), "file of more than 2 GB", bytes, "leave it out");
+    PAL_DATA_CHECK(bytes <= shard_format::kMaxImageBytes, "file of more than 2 GB", bytes, "leave it out");
     file.resize(bytes);
     PAL_DATA_CHECK(handle.read_at(0, file.data(), file.size()), "it became shorter while it was read", handle.path(),
                    "import again");
@@ -162,13 +163,15 @@ int64_t LabelNames::label(const std::string& text) const {
 
 namespace {
 
-// Reports which columns of a CSV file were not read.
-void note_columns(const std::string& path, const io::Manifest& list, std::vector<std::string>& notes) {
+// Reports which columns of a CSV file were not read, and how to choose another one.
+void note_columns(const std::string& path, const io::Manifest& list, const ImportOptions& options,
+                  std::vector<std::string>& notes) {
   if (list.unused.empty()) return;
   std::string heads;
   for (const std::string& head : list.unused) heads += (heads.empty() ? "" : ", ") + head;
   notes.push_back(path + ": " + (list.label.empty() ? "" : "the labels are of column " + list.label + "; ") +
-                  "columns that were not used: " + heads + "; choose the label with --label-column NAME");
+                  "columns that were not used: " + heads +
+                  (options.label_column.empty() ? "; choose the label with --label-column NAME" : ""));
 }
 
 }  // namespace
@@ -176,7 +179,7 @@ void note_columns(const std::string& path, const io::Manifest& list, std::vector
 void apply_labels(ImageSource& source, const ImportOptions& options) {
   if (options.labels.empty()) return;
   const io::Manifest list = io::read_manifest(options.labels, {options.path_column, options.label_column});
-  note_columns(options.labels, list, source.notes);
+  note_columns(options.labels, list, options, source.notes);
   std::vector<std::string> texts;
   for (const io::NamedLabel& row : list.rows) texts.push_back(row.label);
   const LabelNames names(texts);
@@ -269,7 +272,7 @@ std::unique_ptr<ImageSource> csv_source(const ImportOptions& options) {
   const io::Manifest list = io::read_manifest(
       options.source,
       options.labels.empty() ? io::ManifestColumns{options.path_column, options.label_column} : io::ManifestColumns{});
-  note_columns(options.source, list, source->notes);
+  note_columns(options.source, list, options, source->notes);
   std::vector<std::string> texts;
   for (const io::NamedLabel& row : list.rows) texts.push_back(row.label);
   const LabelNames names(texts);

@@ -25,6 +25,7 @@ namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr const char* kUnreadable = "file that cannot be read";
 constexpr double kShardBytes = 2e9;
 constexpr int64_t kWindow = 128;           // images ahead of the writer: bounds the memory
 constexpr size_t kJournalBytes = 1 << 20;  // the most work that a kill can cost
@@ -172,7 +173,7 @@ class Reporter {
       OddCount& count = odd_[{-static_cast<int>(oddity.treatment), oddity.kind()}];
       if (count.images++ == 0) count = {oddity.kind(), treatment_name(oddity.treatment), 1, id};
       if (oddity.treatment != Treatment::left_out) continue;
-      if (++report_.left_out == 1) first_left_out_ = id + ": " + oddity.what;
+      if (++report_.left_out == 1) first_left_out_ = sentence_of(id, oddity);
       quarantine_ += io::csv_field(id) + "," + io::csv_field(oddity.what) + "\n";
     }
   }
@@ -189,6 +190,13 @@ class Reporter {
   void count_resumed(int64_t samples) { report_.resumed += samples; }
 
  private:
+  // A file that cannot be read is named in the text of its error.
+  static std::string sentence_of(const std::string& id, const Oddity& oddity) {
+    if (oddity.kind() != kUnreadable) return id + ": " + oddity.what;
+    const std::string error = oddity.what.substr(std::string(kUnreadable).size() + 2);
+    return error.substr(0, error.find("; "));
+  }
+
   // "Cat" and "cat" are two classes, which is seldom meant.
   void note_case(const std::vector<std::string>& classes) {
     std::map<std::string, std::string> seen;
@@ -288,8 +296,7 @@ class ImageImport {
           source_.read(i, file);
         } catch (const Error& error) {
           if (error.code() != Exit::data) throw;
-          return ConvertedImage{
-              {}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
+          return ConvertedImage{{}, {{Treatment::left_out, std::string(kUnreadable) + ": " + error.what()}}, 0};
         }
         ConvertedImage taken = intake->take(std::move(file), id);
         taken.crc = io::crc32c(taken.bytes.data(), taken.bytes.size());

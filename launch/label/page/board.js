@@ -107,7 +107,13 @@ export function my_answers(cards, change, undo) {
     const yes = c.answers.filter((a) => a[1] === 'yes').length;
     const said = c.answers.length === 1 ? TEXT.verdict[c.answers[0][1]] : M.of(yes, c.answers.length);
     const shown = picture(c.template);
-    const others = c.answers.slice(0, 6).map((a) => { const p = picture(a[0]); p.classList.add('small'); return p; });
+    const mark = c.kind === 'outliers' ? 'no' : 'yes';   // those that were marked come first, with a frame
+    const others = [...c.answers].sort((a, b) => (b[1] === mark) - (a[1] === mark)).slice(0, 6).map((a) => {
+      const p = picture(a[0]);
+      p.classList.add('small');
+      if (a[1] === mark) p.classList.add('marked');
+      return p;
+    });
     return h('div', {class: 'row', 'data-uuid': c.uuid}, shown, others,
       h('div', {class: 'grow'}, said, h('div', {class: 'soft'},
           `${TEXT.kind[c.kind]} · ${new Date(c.at * 1000).toLocaleTimeString('en')}`)),

@@ -236,6 +236,8 @@ TEST(Embed, InputsOfManySamplesTellHowManyAreRead) {
   const data::JpegDataset data(3, 30, 50, 3);
   data::AugmentSpec spec;
   spec.size = 4;
+  spec.mean = {0.5, 0.5, 0.5};
+  spec.std = {0.2, 0.2, 0.2};
   std::vector<int64_t> samples, seen;
   for (int64_t i = 0; i < 2100; ++i) samples.push_back(i % 3);
   const at::Tensor pixels = inputs(data, samples, spec, 2, [&](int64_t done) { seen.push_back(done); });
