@@ -19,6 +19,8 @@ LIMITS = ["train.hang_seconds=30", "train.stall_seconds=2", "train.heartbeat_sec
 # every heartbeat: rank 0 is 12 seconds late before its last step. The loader's thread asks CUDA when a pinned buffer is
 # given back while a copy is under way, which is seldom: it gets a hundred steps.
 BUSY = ["--allow-faults"]
+# Questions that are chosen by the features of the pool change the graph.
+ASKING = ["train.steps=4", "oracle.sampler=uncertainty", "oracle.every=1", "oracle.questions_per_round=6", "oracle.pool=40"]
 # bug: (settings, sentence that must be printed; "" when wrong weights are how it shows)
 EXPECTED = {
     "no after": ([], ""),
@@ -31,6 +33,7 @@ EXPECTED = {
     "overwritten copy": ([], ""),
     "loader's device": (["train.steps=100", "optim.lr=0.0001"], "works on device 0, but this process computes on device 1"),
     "host read": ([], "host code touches device memory"),
+    "features too early": (ASKING, ""),
 }
 
 

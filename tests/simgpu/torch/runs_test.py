@@ -6,6 +6,7 @@
 import sys
 import unittest
 
+import counters
 from job import Jobs, difference
 
 PAL, STAND_INS = sys.argv[1:3]
@@ -104,6 +105,12 @@ class Runs(unittest.TestCase):
         self.assertTrue(0 <= last["sync_hidden"] <= 1, last)
         self.assertGreater(last["device_peak_mb"], 0.01)
         self.assertGreaterEqual(last["device_reserved_mb"], last["device_peak_mb"])
+
+    def test_a_step_creates_no_thread(self):
+        for lines in counters.count(self.jobs, ["train.steps=4"], 2):
+            phases = [line["phase"] for line in lines if line["kind"] == "thread"]
+            self.assertIn("", phases)   # those of the loader are created before the first step
+            self.assertEqual([phase for phase in phases if phase.startswith(("step 3", "step 4"))], [])
 
 
 if __name__ == "__main__":
