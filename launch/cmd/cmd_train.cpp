@@ -9,6 +9,7 @@
 
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/cores.h"
+#include "core/ops/torch_cuda.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
@@ -63,8 +64,9 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
   const bool wide = spec.train.dtype == at::kDouble;
   PAL_CHECK(!wide || asked != setup::Device::cuda, "train.dtype=float64 is for CPU ranks", "train.device=cuda",
             "set train.dtype=float32, or train.device=cpu");
-  dist::DeviceDecision device =
-      world.use_device(config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked));
+  const char* kind = config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked);
+  dist::DeviceDecision device = world.use_device(kind, spec.train.start_seconds);
+  if (device.kind == dist::DeviceKind::cuda && spec.train.deterministic) ops::use_deterministic_algorithms();
   if (wide && asked == setup::Device::automatic) device.why = "train.dtype=float64 is for CPU ranks";
   PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
