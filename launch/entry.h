@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/error.h"
+
 namespace pal::dist {
 class World;
 }
@@ -24,6 +26,13 @@ struct Context {
 
 // `args` are the arguments after the command's name. Returns the exit code; throws errors.
 using CommandFunction = int (*)(const std::vector<std::string>& args, Context& context);
+
+// What the exception that is being handled means to the user: call it in a catch block.
+struct Described {
+  Exit code;
+  std::string sentence;
+};
+Described describe_exception();
 
 // main() of a program: runs the command with all arguments. Errors are printed; with several ranks all of them are
 // ended.
