@@ -65,32 +65,33 @@ int run(const std::vector<std::string>& args, Context& context, CommandFunction 
     if (context.world) context.world->close();
     return code;
   } catch (...) {
-    const Described error = describe_exception();
-    return end_with(error.code, error.sentence, context);
+    const Error error = as_error(std::current_exception());
+    return end_with(error.code(), error.what(), context);
   }
 }
 
 }  // namespace
 
-Described describe_exception() {
+Error as_error(const std::exception_ptr& thrown) {
   try {
-    throw;
+    std::rethrow_exception(thrown);
   } catch (const Error& e) {
-    return {e.code(), e.what()};
+    return e;
   } catch (const std::bad_alloc&) {
-    return {Exit::bug,
-            "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory"};
+    return Error(
+        Exit::bug,
+        "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory");
   } catch (const c10::OutOfMemoryError& e) {
-    return {Exit::usage, out_of_device_memory(e.what_without_backtrace())};
+    return Error(Exit::usage, out_of_device_memory(e.what_without_backtrace()));
 #ifdef PAL_WITH_CUDA
   } catch (const c10::AcceleratorError& e) {
-    const Error error = cuda_error(e.get_error_code(), first_line(e.what_without_backtrace()));
-    return {error.code(), error.what()};
+    return cuda_error(e.get_error_code(), first_line(e.what_without_backtrace()));
 #endif
   } catch (const c10::Error& e) {
-    return {Exit::bug, "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it"};
+    return Error(Exit::bug,
+                 "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it");
   } catch (const std::exception& e) {
-    return {Exit::bug, "internal error: " + first_line(e.what()) + "; please report it"};
+    return Error(Exit::bug, "internal error: " + first_line(e.what()) + "; please report it");
   }
 }
 

@@ -2,6 +2,7 @@
 // exit code.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,15 +25,11 @@ struct Context {
   dist::World& start_world();  // Collective.
 };
 
+// Any exception as a sentence and an exit code.
+Error as_error(const std::exception_ptr& thrown);
+
 // `args` are the arguments after the command's name. Returns the exit code; throws errors.
 using CommandFunction = int (*)(const std::vector<std::string>& args, Context& context);
-
-// What the exception that is being handled means to the user: call it in a catch block.
-struct Described {
-  Exit code;
-  std::string sentence;
-};
-Described describe_exception();
 
 // main() of a program: runs the command with all arguments. Errors are printed; with several ranks all of them are
 // ended.

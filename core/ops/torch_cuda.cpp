@@ -15,7 +15,7 @@ void load_torch_cuda() {
   const char* reason = library == nullptr ? dlerror() : nullptr;
   PAL_CHECK(library != nullptr, "LibTorch's CUDA half cannot be loaded",
             reason == nullptr ? "libtorch_cuda.so" : reason,
-            "install a CUDA build of LibTorch (launch/setup), or set train.device=cpu");
+            "install a CUDA build of LibTorch (launch/setup), or compute on the CPU");
 }
 
 void use_deterministic_algorithms() {

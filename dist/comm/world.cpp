@@ -94,10 +94,10 @@ World::World() : host_(host_name()) {
   oracle_ = std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep);
 }
 
-DeviceDecision World::use_device(const std::string& asked, double start_seconds) {
+DeviceDecision World::use_device(const std::string& asked, const std::string& setting, double start_seconds) {
   const FoundDevices mine = found_devices(host_, local_rank_);
   const DeviceDecision decision =
-      decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
+      decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_, setting);
   if (decision.kind == DeviceKind::cpu) return decision;
   ops::load_torch_cuda();
   if (size_ == 1) {  // under mpirun -np 1 they are MPI's, which carry no GPU tensors

@@ -49,7 +49,7 @@ Error cuda_error(int number, const std::string& where) {
     case cudaErrorInsufficientDriver:
     case cudaErrorSystemDriverMismatch:
       return one_sentence(Exit::usage, what + ": " + driver_version(),
-                          "install a newer NVIDIA driver (nvidia-smi shows the present one), or set train.device=cpu");
+                          "install a newer NVIDIA driver (nvidia-smi shows the present one), or compute on the CPU");
     case cudaErrorNoDevice:
     case cudaErrorStubLibrary:
     case cudaErrorSystemNotReady:

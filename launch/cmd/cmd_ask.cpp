@@ -21,6 +21,7 @@
 #include "launch/label/task_content.h"
 #include "launch/process/machine.h"
 #include "launch/run/ask_round.h"
+#include "launch/run/device_option.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
@@ -29,7 +30,7 @@ namespace pal::launch {
 namespace {
 
 struct AskArguments {
-  std::string run, out, format, label_config, thumbnails;
+  std::string run, out, format, label_config, thumbnails, device;
   std::vector<std::string> overrides;
   int64_t questions = 100;
 };
@@ -52,6 +53,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
       ->default_val("jsonl");
   app.add_option("--label-config", args.label_config,
                  "label-studio: file for the labeling interface; default: --out with the ending .xml");
+  add_device_option(app, args.device);
   app.add_option("--thumbnails", args.thumbnails, "label-studio, for features: folder of pictures N.png or N.jpg");
   app.footer(
       "Examples:\n"
@@ -86,6 +88,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   AskOptions options;
   options.questions = args.questions;
   options.threads = setup::compute_threads(spec.train, world.cores());
+  options.device = encoder_device(args.device, spec.train, world);
   std::unique_ptr<Progress> bar;
   options.progress = [&](int64_t done, int64_t total) {
     if (!bar) bar = std::make_unique<Progress>("embed", total);

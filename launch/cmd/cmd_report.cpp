@@ -15,6 +15,7 @@
 #include "launch/commands.h"
 #include "launch/report/html.h"
 #include "launch/report/parts.h"
+#include "launch/run/device_option.h"
 #include "launch/run/output_file.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
@@ -119,9 +120,9 @@ std::string machines(const std::vector<RunSummary>& runs) {
 
 }  // namespace
 
-int cmd_report(const std::vector<std::string>& arguments, Context&) {
+int cmd_report(const std::vector<std::string>& arguments, Context& context) {
   std::vector<std::string> paths;
-  std::string out;
+  std::string out, device;
   bool without_samples = false;
   SampleOptions options;
   CLI::App app("Writes one self-contained HTML page about one run or several.", "pal report");
@@ -131,6 +132,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   app.add_option("--embed", options.train, "number of training samples to search for neighbors")
       ->check(CLI::Range(10, 1000000))
       ->capture_default_str();
+  add_device_option(app, device);
   app.footer(
       "The page loads nothing from other places: it can be mailed and opened without a network.\nExamples:\n"
       "  pal report runs/quickstart/ssl\n  pal report runs/quickstart/ssl runs/quickstart/mixed --out compare.html");
@@ -152,7 +154,13 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   }
   at::set_num_threads(io::usable_cores());
   std::vector<SampleParts> parts(runs.size());
-  for (size_t r = 0; r < runs.size() && !without_samples; ++r) parts[r] = sample_parts(runs[r], options);
+  for (size_t r = 0; r < runs.size() && !without_samples; ++r) {
+    dist::World& world = context.start_world();
+    PAL_CHECK(world.size() == 1, "pal report runs on one rank, but was started on", world.size(),
+              "start it without mpirun");
+    if (runs[r].spec) options.device = encoder_device(device, runs[r].spec->train, world);
+    parts[r] = sample_parts(runs[r], options);
+  }
 
   std::string title = runs.size() == 1 ? "Run " + runs.front().name : fmt::format("{} runs", runs.size()),
               command = "pal report";

@@ -9,7 +9,6 @@
 
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/cores.h"
-#include "core/ops/torch_cuda.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
@@ -25,6 +24,7 @@
 #include "launch/process/mpirun.h"
 #include "launch/process/signals.h"
 #include "launch/process/supervise.h"
+#include "launch/run/device_option.h"
 #include "launch/run/folder_run.h"
 #include "launch/run/load_config.h"
 #include "launch/terminal.h"
@@ -59,15 +59,9 @@ std::vector<dist::Fault> asked_faults(const TrainArguments& args) {
 enum class Ending { finished, stopped, gave_up };
 
 // Collective. What this rank computes on; the world carries its tensors from then on.
-dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& world) {
-  const setup::Device asked = spec.train.device;
-  const bool wide = spec.train.dtype == at::kDouble;
-  PAL_CHECK(!wide || asked != setup::Device::cuda, "train.dtype=float64 is for CPU ranks", "train.device=cuda",
-            "set train.dtype=float32, or train.device=cpu");
-  const char* kind = config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked);
-  dist::DeviceDecision device = world.use_device(kind, spec.train.start_seconds);
-  if (device.kind == dist::DeviceKind::cuda && spec.train.deterministic) ops::use_deterministic_algorithms();
-  if (wide && asked == setup::Device::automatic) device.why = "train.dtype=float64 is for CPU ranks";
+dist::DeviceDecision training_device(const setup::RunSpec& spec, dist::World& world) {
+  dist::DeviceDecision device =
+      choose_device(config::choice_name(setup::kDevices, spec.train.device), "train.device", spec.train, world);
   PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
             "set train.precision=full");
@@ -159,7 +153,7 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
   PAL_CHECK(world.size() >= args.restarts.min_ranks,
             "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
-  const dist::DeviceDecision device = choose_device(spec, world);
+  const dist::DeviceDecision device = training_device(spec, world);
   const char* before = std::getenv("PAL_RESTARTS");
   // The supervisor of --np has printed them already.
   if (world.rank() == 0 && before == nullptr && dist::started_as_rank()) print_notes(spec.config);
@@ -170,10 +164,8 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
     watchdog.emplace(world, args.run_dir,
                      dist::HangLimits{spec.train.heartbeat_seconds, spec.train.stall_seconds, spec.train.hang_seconds});
   }
-  const dist::RunControl control{
-      [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
-      device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal))
-                                            : at::Device(at::kCPU)};
+  const dist::RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults,
+                                 watchdog ? &*watchdog : nullptr, torch_device(device)};
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;

@@ -21,8 +21,6 @@
 namespace pal::launch {
 namespace {
 
-constexpr double kStartSeconds = 120;  // the default of train.start_seconds
-
 using detail::Checked;
 using Json = nlohmann::ordered_json;
 
@@ -44,7 +42,7 @@ class RankLog {
     try {
       result = check();
     } catch (...) {
-      result = {false, describe_exception().sentence, {}};
+      result = {false, as_error(std::current_exception()).what(), {}};
       error = std::current_exception();
     }
     end(part, result.right ? GpuPart::State::passed : GpuPart::State::failed, result, seconds_since(begin));
@@ -129,7 +127,7 @@ void run_parts(dist::World& world, const GpuOptions& options) {
     log.run(part, check, RankLog::Errors::thrown);
   };
   together("NCCL", [&] {
-    world.use_device("cuda", kStartSeconds);
+    world.use_device("cuda");
     return detail::check_collectives(world, device);
   });
   together("training", [&] { return detail::check_training(world, device, options.folder); });

@@ -20,6 +20,8 @@ LIMITS = ["train.hang_seconds=30", "train.stall_seconds=2", "train.heartbeat_sec
 # given back while a copy is under way, which is seldom: it gets a hundred steps.
 # On a busy machine the watchdog must not end such a run before that.
 BUSY = ["--allow-faults", "train.heartbeat_seconds=600", "train.hang_seconds=600"]
+# Questions that are chosen by the features of the pool change the graph.
+ASKING = ["train.steps=4", "oracle.sampler=uncertainty", "oracle.every=1", "oracle.questions_per_round=6", "oracle.pool=40"]
 # bug: (settings, sentence that must be printed; "" when wrong weights are how it shows)
 EXPECTED = {
     "no after": ([], ""),
@@ -32,6 +34,7 @@ EXPECTED = {
     "overwritten copy": ([], ""),
     "loader's device": (["train.steps=100", "optim.lr=0.0001"], "works on device 0, but this process computes on device 1"),
     "host read": ([], "host code touches device memory"),
+    "features too early": (ASKING, ""),
 }
 
 

@@ -8,6 +8,7 @@ import socket
 import sys
 import unittest
 
+import counters
 from job import Jobs, difference
 
 PAL, STAND_INS = sys.argv[1:3]
@@ -135,6 +136,12 @@ class Runs(unittest.TestCase):
         estimate = float(tensors) * {"kB": 1e-3, "MB": 1, "GB": 1e3}[unit]
         self.assertTrue(0.5 < estimate / measured < 2, f"estimated {estimate} MB, measured {measured} MB")
         self.assertNotIn("memory per GPU", self.jobs.call(["train", "c.yaml", "train.device=cpu", "--check"], self.jobs.cpu()))
+
+    def test_a_step_creates_no_thread(self):
+        for lines in counters.count(self.jobs, ["train.steps=4"], 2):
+            phases = [line["phase"] for line in lines if line["kind"] == "thread"]
+            self.assertIn("", phases)   # those of the loader are created before the first step
+            self.assertEqual([phase for phase in phases if phase.startswith(("step 3", "step 4"))], [])
 
 
 if __name__ == "__main__":
