@@ -31,6 +31,8 @@ FOUND_BY = {
     "overwritten copy": r"(?m)^loader +rank .*WRONG",
     "host read": "host code touches device memory",
 }
+# What the doctor does not run: it asks no questions while it trains.
+NOT_SHOWN = {"features too early"}
 
 
 class Doctor(unittest.TestCase):
@@ -100,7 +102,7 @@ class Doctor(unittest.TestCase):
         self.unfit(self.doctor("--np", "3", code=1), "NCCL on host")
 
     def test_planted_bugs(self):
-        self.assertEqual(set(FOUND_BY), set(plant.BUGS), "every bug of plant.py has a line in FOUND_BY")
+        self.assertEqual(set(FOUND_BY) | NOT_SHOWN, set(plant.BUGS), "every bug of plant.py is in FOUND_BY or NOT_SHOWN")
         for bug, pattern in FOUND_BY.items():
             with self.subTest(bug):
                 out = self.doctor(code=1, pal=PLANTED, seed=3, PAL_PLANTED=bug)
