@@ -44,6 +44,7 @@ AXES = {
         "adamw": ["optim.kind=adamw", "optim.lr=0.001"],
     },
     "precision": {"full": [], "bf16": ["train.precision=bf16"]},
+    "algorithms": {"any": [], "deterministic": ["train.deterministic=on"]},
     "views": {
         "joint": [],
         "separate": ["train.views=separate"],
@@ -157,6 +158,7 @@ DEFAULT = [
     ({"optim": "adamw", "model": "no projector"}, (1, 2)),
     ({"precision": "bf16"}, (1, 2)),
     ({"precision": "bf16", "model": "vit"}, (1,)),
+    ({"algorithms": "deterministic", "model": "resnet18"}, (2,)),
     ({"views": "separate", "optim": "lars"}, (2,)),
     ({"views": "three", "loss": "vicreg", "graph": "signed"}, (3,)),
     ({"views": "small", "augment": "all"}, (2,)),
