@@ -13,12 +13,12 @@ void add_device_option(CLI::App& app, std::string& device) {
       ->default_val("auto");
 }
 
-dist::DeviceDecision choose_device(const std::string& asked, const std::string& setting, at::ScalarType dtype,
+dist::DeviceDecision choose_device(const std::string& asked, const std::string& setting, const setup::TrainSpec& train,
                                    dist::World& world) {
-  const bool wide = dtype == at::kDouble;
+  const bool wide = train.dtype == at::kDouble;
   PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", setting + "=cuda",
             "set " + setting + "=cpu, or train with train.dtype=float32");
-  dist::DeviceDecision decision = world.use_device(wide ? "cpu" : asked, setting);
+  dist::DeviceDecision decision = world.use_device(wide ? "cpu" : asked, setting, train.start_seconds);
   if (wide && asked == "auto") decision.why = "train.dtype=float64 is for CPU ranks";
   return decision;
 }
@@ -29,7 +29,7 @@ at::Device torch_device(const dist::DeviceDecision& decision) {
 }
 
 at::Device encoder_device(const std::string& asked, const setup::TrainSpec& train, dist::World& world) {
-  const dist::DeviceDecision decision = choose_device(asked, "--device", train.dtype, world);
+  const dist::DeviceDecision decision = choose_device(asked, "--device", train, world);
   if (world.rank() == 0 && decision.kind == dist::DeviceKind::cuda)
     fmt::print("device cuda:{}: {}\n", decision.ordinal, decision.why);
   return torch_device(decision);

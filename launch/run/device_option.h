@@ -19,7 +19,7 @@ void add_device_option(CLI::App& app, std::string& device);
 
 // Collective. What `setting` (train.device, --device), whose value is `asked`, means for this rank: World::use_device,
 // except that float64 is for CPUs. Call it before taking a reference to a communicator of the world.
-dist::DeviceDecision choose_device(const std::string& asked, const std::string& setting, at::ScalarType dtype,
+dist::DeviceDecision choose_device(const std::string& asked, const std::string& setting, const setup::TrainSpec& train,
                                    dist::World& world);
 
 at::Device torch_device(const dist::DeviceDecision& decision);

@@ -170,7 +170,12 @@ class Cli(unittest.TestCase):
             self.assertEqual(self.refused(*args), sentence)
 
     def test_doctor(self):
-        out = self.call("doctor")[0]
+        out = self.call("doctor", "--report", "doctor.html", MY_PASSWORD="hunter-12345")[0]
+        with open(f"{self.folder}/doctor.html", encoding="utf-8") as f:
+            page = f.read()
+        for word in ("LibTorch", "Fashion-MNIST", "this machine can train on"):
+            self.assertIn(word, page)
+        self.assertNotIn("hunter-12345", page)
         for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "nvJPEG", "MPI", "HDF5", "disk", "Fashion-MNIST"):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         if "not in this build" not in out:

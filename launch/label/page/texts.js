@@ -79,7 +79,7 @@ export const TEXT = {
     plot_known: 'Known pairs (line) and answered pairs (dashed), by answered questions',
     plot_groups: 'Groups left, by answered questions',
     plot_accuracy: (m) => `Accuracy of the model (${m}), by training step`,
-    no_accuracy: 'The run has not measured its accuracy yet (eval.every).',
+    no_accuracy: 'The run has measured no accuracy. That needs a test set (data.test) and eval.every.',
     people: 'People', name: 'Name', count: 'Answers', back: 'Undone', pace: 'Seconds per answer', gold: 'Gold',
     agreement: (q, raw, kappa) => `Agreement on ${q} questions with several answers: ${raw}; Fleiss' kappa ${kappa}.`,
     no_agreement: 'No question has several answers yet.',

@@ -147,6 +147,9 @@ TEST(RankStatusChannel, NamesEndedLateAndDifferingRanks) {
             "this number "
             "(all_reduce of 9 float32)");
   EXPECT_NE(describe_missing({here, status(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
+  EXPECT_EQ(describe_missing({here, status(9, "x")}, 0, 10).find("train.start_seconds"), std::string::npos);
+  const LaunchStatus start = status(0, "start");
+  EXPECT_NE(describe_missing({start, std::nullopt}, 0, 10).find("raise train.start_seconds"), std::string::npos);
 }
 
 }  // namespace
