@@ -16,9 +16,13 @@ namespace {
 
 constexpr size_t kDescriptions = 30;  // the column where CLI11 begins the descriptions of options
 
-// A line of CLI11's help in lines that fit the page. An example stays one line, because people paste it.
-std::string fitted(const std::string& line) {
+// A line of CLI11's help in lines that fit the page. An example stays one line, because people paste it. A list of
+// choices may be broken after a comma.
+std::string fitted(std::string line) {
   if (line.size() <= kPageColumns || line.rfind("  pal ", 0) == 0) return line + "\n";
+  for (size_t at = 0; (at = line.find(',', at)) != std::string::npos; ++at) {
+    if (at + 1 < line.size() && line[at + 1] != ' ') line.insert(at + 1, " ");
+  }
   size_t head = line.find_first_not_of(' ');
   if (head > 0 && line[kDescriptions - 1] == ' ') head = kDescriptions;
   std::string out = line.substr(0, head);

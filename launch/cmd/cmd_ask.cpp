@@ -117,7 +117,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
     fmt::print("Label Studio: paste {} under Settings, Labeling Interface, Code; import {}; later export as JSON\n",
                args.label_config, args.out);
   }
-  fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
+  fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", printable(args.run));
   return static_cast<int>(Exit::ok);
 }
 

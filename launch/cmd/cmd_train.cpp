@@ -143,7 +143,7 @@ Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::Wo
   const double images = static_cast<double>((trainer.last_step() - first) * spec.train.global_batch);
   fmt::print("trained {} steps in {:.1f} s, {:.0f} images/s, loss {:.4f}\n", trainer.last_step() - first,
              seconds.count(), images / seconds.count(), last.loss);
-  if (!spec.data.test.empty()) fmt::print("next: pal eval {} linear knn\n", args.run_dir);
+  if (!spec.data.test.empty()) fmt::print("next: pal eval {} linear knn\n", printable(args.run_dir));
   return Ending::finished;
 }
 

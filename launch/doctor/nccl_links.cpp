@@ -67,8 +67,8 @@ nlohmann::ordered_json as_json(const std::vector<dist::ProbeRow>& rows, int rank
 int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options) {
   if (!cuda.reason.empty()) {
     fmt::print(
-        "\nGPUs and NCCL: {}. Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over "
-        "sizes.\n",
+        "\nGPUs and NCCL: {}.\n"
+        "Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over sizes.\n",
         cuda.reason);
     return static_cast<int>(Exit::ok);
   }

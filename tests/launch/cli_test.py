@@ -197,7 +197,7 @@ class Cli(unittest.TestCase):
         os.chmod(f"{bin_dir}/mpirun", 0o755)
         out = self.call("doctor", code=1, PATH=f"{bin_dir}:{os.environ['PATH']}")[0]
         self.assertRegex(out, r"(?m)^MPI +missing  .*213")
-        self.assertIn("try: mpirun " + ("--allow-run-as-root " if os.geteuid() == 0 else "") + "--bind-to none -np 2 hostname", out)
+        self.assertIn("try: mpirun " + ("--allow-run-as-root " if os.geteuid() == 0 else "") + "--bind-to none -np 2 hostname", " ".join(out.split()))
 
     # ---- config --------------------------------------------------------------------------------------------------
 

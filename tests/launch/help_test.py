@@ -107,12 +107,6 @@ class Help(unittest.TestCase):
             wide = [line for line in pal("help", topic).splitlines() if len(line) > 120]
             self.assertEqual(wide, [], f"pal help {topic}: at most 120 columns")
 
-    def test_options_fit_a_terminal(self):
-        for command, text in self.all_options():
-            if not command.startswith("bench"):   # its --case lists names without a blank
-                wide = [line for line in text.splitlines() if len(line) > 120]
-                self.assertEqual(wide, [], f"pal {command} --help: at most 120 columns")
-
     def test_every_command_is_in_a_page(self):
         pages = "\n".join(pal("help", topic) for topic in self.topics)
         for command in self.commands:
