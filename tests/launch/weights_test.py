@@ -177,7 +177,7 @@ class Weights(unittest.TestCase):
         for prefix in ("", "module.backbone.", "backbone.", "teacher.backbone."):
             run = f"init-{prefix}r18"
             out = self.begin_with(run, {prefix + n: t for n, t in state.items()}, "model.backbone=resnet18", "model.stem=imagenet")
-            self.assertRegex(out, rf"begins with +{run}.safetensors: 120 tensors.*2 ignored \({prefix}fc\.bias, {prefix}fc\.weight\)")
+            self.assertRegex(" ".join(out.split()), rf"begins with {run}.safetensors: 120 tensors.*2 ignored \({prefix}fc\.bias, {prefix}fc\.weight\)")
             after = read_safetensors(f"{self.folder}/{run}/checkpoints/step-1/model.safetensors")[0]
             for name in ("conv1.weight", "layer4.1.conv2.weight", "layer2.0.downsample.0.weight"):
                 self.assertTrue(torch.equal(after["backbone." + name], state[name]), prefix + name)
