@@ -5,31 +5,38 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
 
-// Breaks lines of more than 120 columns at blanks. The rest of an option's description stays in its column.
-std::string wrapped(const std::string& text) {
-  constexpr size_t kColumns = 120, kDescription = 30;  // where CLI11 begins the descriptions
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    at = end + 1;
-    const bool option = line.size() > kDescription && line.substr(kDescription - 2, 2) == "  ";
-    const size_t indent = option ? kDescription : 0;
-    while (line.size() > kColumns) {
-      const size_t blank = line.rfind(' ', kColumns);
-      if (blank == std::string::npos || blank <= indent) break;
-      out += line.substr(0, blank) + "\n";
-      line = std::string(indent, ' ') + line.substr(blank + 1);
-    }
-    out += line + "\n";
+constexpr size_t kDescriptions = 30;  // the column where CLI11 begins the descriptions of options
+
+// A line of CLI11's help in lines that fit the page. An example stays one line, because people paste it. A list of
+// choices may be broken after a comma.
+std::string fitted(std::string line) {
+  if (line.size() <= kPageColumns || line.rfind("  pal ", 0) == 0) return line + "\n";
+  for (size_t at = 0; (at = line.find(',', at)) != std::string::npos; ++at) {
+    if (at + 1 < line.size() && line[at + 1] != ' ') line.insert(at + 1, " ");
   }
+  size_t head = line.find_first_not_of(' ');
+  if (head > 0 && line[kDescriptions - 1] == ' ') head = kDescriptions;
+  std::string out = line.substr(0, head);
+  for (const std::string& part : broken_lines(line.substr(head), kPageColumns - head)) {
+    if (out.size() > head) out += std::string(head, ' ');
+    out += part + "\n";
+  }
+  return out;
+}
+
+std::string help_text(const CLI::App& app) {
+  std::string out;
+  std::istringstream lines(app.help());  // of the subcommand, when one was given
+  for (std::string line; std::getline(lines, line);) out += fitted(line);
   return out;
 }
 
@@ -66,7 +73,7 @@ int parse_arguments(CLI::App& app, std::vector<std::string> args) {
   try {
     app.parse(args);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(wrapped(app.help()).c_str(), stdout);  // of the subcommand, when one was given
+    std::fputs(help_text(app).c_str(), stdout);
     return static_cast<int>(Exit::ok);
   } catch (const CLI::ParseError& e) {
     const CLI::App* used = &app;

@@ -14,7 +14,7 @@
 #include "dist/comm/world.h"
 #include "kernels/base/cuda_error.h"
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 
@@ -64,30 +64,36 @@ int run(const std::vector<std::string>& args, Context& context, CommandFunction 
     const int code = command(args, context);
     if (context.world) context.world->close();
     return code;
-  } catch (const Error& e) {
-    return end_with(e.code(), e.what(), context);
-  } catch (const std::bad_alloc&) {
-    return end_with(
-        Exit::bug,
-        "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory",
-        context);
-  } catch (const c10::OutOfMemoryError& e) {
-    return end_with(Exit::usage, out_of_device_memory(e.what_without_backtrace()), context);
-#ifdef PAL_WITH_CUDA
-  } catch (const c10::AcceleratorError& e) {
-    const Error error = cuda_error(e.get_error_code(), first_line(e.what_without_backtrace()));
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
     return end_with(error.code(), error.what(), context);
-#endif
-  } catch (const c10::Error& e) {
-    return end_with(Exit::bug,
-                    "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it",
-                    context);
-  } catch (const std::exception& e) {
-    return end_with(Exit::bug, "internal error: " + first_line(e.what()) + "; please report it", context);
   }
 }
 
 }  // namespace
+
+Error as_error(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& e) {
+    return e;
+  } catch (const std::bad_alloc&) {
+    return Error(
+        Exit::bug,
+        "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory");
+  } catch (const c10::OutOfMemoryError& e) {
+    return Error(Exit::usage, out_of_device_memory(e.what_without_backtrace()));
+#ifdef PAL_WITH_CUDA
+  } catch (const c10::AcceleratorError& e) {
+    return cuda_error(e.get_error_code(), first_line(e.what_without_backtrace()));
+#endif
+  } catch (const c10::Error& e) {
+    return Error(Exit::bug,
+                 "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it");
+  } catch (const std::exception& e) {
+    return Error(Exit::bug, "internal error: " + first_line(e.what()) + "; please report it");
+  }
+}
 
 int run_program(int argc, char** argv, CommandFunction command) {
   std::signal(SIGXFSZ,

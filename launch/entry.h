@@ -2,9 +2,12 @@
 // exit code.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "kernels/base/error.h"
 
 namespace pal::dist {
 class World;
@@ -21,6 +24,9 @@ struct Context {
   ~Context();
   dist::World& start_world();  // Collective.
 };
+
+// Any exception as a sentence and an exit code.
+Error as_error(const std::exception_ptr& thrown);
 
 // `args` are the arguments after the command's name. Returns the exit code; throws errors.
 using CommandFunction = int (*)(const std::vector<std::string>& args, Context& context);

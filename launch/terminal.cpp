@@ -9,18 +9,18 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 namespace {
 
 constexpr int kBarWidth = 24;
 constexpr double kRedrawSeconds = 0.1;
+constexpr size_t kNarrowestText = 30;  // columns that the last column of a table keeps
 
 int terminal_columns() {
   if (const char* columns = std::getenv("PAL_TERMINAL")) return std::atoi(columns);
@@ -49,6 +49,26 @@ size_t width(const std::string& text) {  // continuation bytes of UTF-8 take no 
 
 bool looks_numeric(const std::string& cell) {
   return cell.empty() || std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' || cell[0] == '+';
+}
+
+// Rows whose last cell is too wide for the page become several rows.
+void break_last_column(std::vector<std::vector<std::string>>& rows, std::vector<size_t>& widths) {
+  size_t left = 0;
+  for (size_t c = 0; c + 1 < widths.size(); ++c) left += widths[c] + 2;
+  if (left + widths.back() <= kPageColumns || left + kNarrowestText > kPageColumns) return;
+  std::vector<std::vector<std::string>> broken;
+  for (const std::vector<std::string>& row : rows) {
+    broken.push_back(row);
+    if (row.size() < widths.size() || left + width(row.back()) <= kPageColumns) continue;
+    const std::vector<std::string> lines = broken_lines(row.back(), kPageColumns - left);
+    broken.back().back() = lines.front();
+    for (size_t i = 1; i < lines.size(); ++i) {
+      broken.emplace_back(widths.size());
+      broken.back().back() = lines[i];
+    }
+  }
+  rows = broken;
+  widths.back() = kPageColumns - left;
 }
 
 }  // namespace
@@ -121,6 +141,21 @@ void ProgressRate::operator()(int64_t done, int64_t total) {
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
+std::vector<std::string> broken_lines(const std::string& text, size_t columns) {
+  std::vector<std::string> lines = {""};
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    std::string& line = lines.back();
+    if (line.empty())
+      line = word;
+    else if (width(line) + 1 + width(word) <= columns)
+      line += " " + word;
+    else
+      lines.push_back(word);
+  }
+  return lines;
+}
+
 std::string format_table(const std::vector<std::vector<std::string>>& unsafe) {
   std::vector<std::vector<std::string>> rows = unsafe;  // with names of classes and people
   for (std::vector<std::string>& row : rows) {
@@ -138,11 +173,12 @@ std::string format_table(const std::vector<std::vector<std::string>>& unsafe) {
       if (r > 0 && !looks_numeric(rows[r][c])) right[c] = false;
     }
   }
+  if (!widths.empty() && !right.back()) break_last_column(rows, widths);
   std::string out;
   for (const std::vector<std::string>& row : rows) {
     std::string line;
     for (size_t c = 0; c < row.size(); ++c) {
-      const std::string space(widths[c] - width(row[c]), ' ');
+      const std::string space(widths[c] - std::min(widths[c], width(row[c])), ' ');
       if (c > 0) line += "  ";
       line += right[c] ? space + row[c] : row[c] + space;
     }
@@ -150,30 +186,6 @@ std::string format_table(const std::vector<std::vector<std::string>>& unsafe) {
     out += line + "\n";
   }
   return out;
-}
-
-std::string format_facts(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const std::vector<std::string>& row : rows) {
-    widths.resize(std::max(widths.size(), row.size() - 1));
-    for (size_t c = 0; c + 1 < row.size(); ++c) widths[c] = std::max(widths[c], width(row[c]));
-  }
-  const size_t room = kPageColumns - std::accumulate(widths.begin(), widths.end(), 2 * widths.size());
-  std::vector<std::vector<std::string>> folded;
-  for (const std::vector<std::string>& row : rows) {
-    std::vector<std::string> part = row;
-    part.back().clear();
-    std::istringstream words(row.back());
-    for (std::string word; words >> word;) {
-      if (!part.back().empty() && width(part.back()) + 1 + width(word) > room) {
-        folded.push_back(part);
-        part.assign(row.size(), "");
-      }
-      part.back() += (part.back().empty() ? "" : " ") + word;
-    }
-    folded.push_back(part);
-  }
-  return format_table(folded);
 }
 
 }  // namespace pal::launch

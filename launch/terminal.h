@@ -68,10 +68,12 @@ std::string megabytes(int64_t bytes);
 
 constexpr size_t kPageColumns = 120;  // lines and tables that commands print fit into these
 
+// The text in lines of at most `columns` characters, broken at blanks. A longer word is a line of its own.
+std::vector<std::string> broken_lines(const std::string& text, size_t columns);
+
 // The first row is the head. A column is right-aligned when each cell below the head is empty or begins with a digit or
-// a sign. Widths count UTF-8 characters.
+// a sign. Widths count UTF-8 characters. Texts of the last column go on in further lines where the table is wider than
+// kPageColumns.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
-// The same for rows whose last cell is a text: one that does not fit into kPageColumns goes on below itself.
-std::string format_facts(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace pal::launch

@@ -68,8 +68,8 @@ launch/process:
 launch/python: core/config core/loss core/setup
 launch/slurm: core/config launch
 launch/run: core/* dist/comm launch launch/process
-launch/doctor: core/io dist/comm launch launch/process
 launch/report: core/* launch launch/run
+launch/doctor: core/* dist/comm dist/health dist/train launch launch/process   # three steps of training
 launch/label: core/* dist/train launch launch/report launch/run   # dist/train: the lock of a run folder; report: base64
 launch/cmd: core/* dist/* launch/* launch
 """

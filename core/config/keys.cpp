@@ -227,6 +227,8 @@ const std::vector<KeySpec>& config_keys() {
        {}, 1, 65536},
       {"train.precision", T::choice, "full",
        "Precision of the encoder: train.dtype, or bf16 autocast on a GPU.", {"full", "bf16"}},
+      {"train.deterministic", T::choice, "off", "GPUs: algorithms of LibTorch, cuDNN and cuBLAS that give the same "
+       "bits in every run; slower. CPU ranks do so anyway.", {"off", "on"}},
       {"train.bucket_mb", T::real, "25",
        "Size in MB of a gradient bucket; ranks all-reduce buckets while backward runs.", {}, 0.001, 1024},
       {"train.grad_dtype", T::choice, "full", "Type of the gradients sent between ranks: full, or bfloat16 for float32 "
@@ -243,6 +245,8 @@ const std::vector<KeySpec>& config_keys() {
        "process still works.", {}, 1, kNoLimit, KeyEffect::none},
       {"train.stall_seconds", T::real, "10", "Seconds, and at least ten median steps, that ranks wait in a collective "
        "for a rank that does not work.", {}, 1, kNoLimit, KeyEffect::none},
+      {"train.start_seconds", T::real, "120",
+       "Seconds that the GPU ranks of a job wait for each other at its start.", {}, 1, kNoLimit, KeyEffect::none},
       {"train.hang_seconds", T::real, "600", "Seconds that ranks wait for one that still works (computes, reads, waits "
        "for its loader), and during start, query rounds and checkpoints.", {}, 1, kNoLimit, KeyEffect::none},
 

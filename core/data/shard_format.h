@@ -14,8 +14,11 @@
 // it is there).
 #pragma once
 
+#include <cstdint>
+
 namespace pal::data::shard_format {
 
+inline constexpr uint64_t kMaxImageBytes = (uint64_t{1} << 31) - 1;  // of the file of an image
 inline constexpr int kVersion = 1;
 inline constexpr const char* kBytes = "images/bytes";
 inline constexpr const char* kOffsets = "images/offsets";

@@ -128,6 +128,9 @@ void ShardReader::check_images(const io::h5::File& file) {
     PAL_DATA_CHECK(encoding_ != Encoding::raw || offsets_[i + 1] - offsets_[i] == raw_bytes,
                    path + ": sample " + std::to_string(i) + " has {} bytes", offsets_[i + 1] - offsets_[i],
                    "the shape requires " + std::to_string(raw_bytes) + "; " + kAgain);
+    PAL_DATA_CHECK(offsets_[i + 1] - offsets_[i] <= kMaxImageBytes,
+                   path + ": sample " + std::to_string(i) + " has {} bytes", offsets_[i + 1] - offsets_[i],
+                   "an image has at most 2 GB; " + std::string(kAgain));
   }
   if (!file.has(kIds)) return;
   ids_ = file.extent(kIds, io::h5::Type::text);

@@ -1,4 +1,7 @@
 // embed: computes the features of a list of samples with the encoder in evaluation mode.
+//
+// The encoder's device computes, in float32 or float64 and without autocast. A loader reads and decodes ahead as in
+// training, and features are copied to the host while the device computes the next ones.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,12 +28,12 @@ struct EmbedOptions {
   EmbedWhat what = EmbedWhat::features;
   kernels::AugmentOptions augment;  // size, channels, mean, std of the center view
   at::ScalarType dtype = at::kFloat;
-  int64_t batch = 256;  // images per forward
-  int threads = 1;
+  int64_t batch = 256;                         // images per forward, at most
+  int threads = 1;                             // of the loader
   std::function<void(int64_t done)> progress;  // images of this rank so far; may be empty
 };
 
-// (last − first, F) of samples[first … last), by this process, on the CPU. Restores the encoder's mode.
+// (last − first, F) of samples[first … last), by this process, in host memory. Restores the encoder's mode.
 struct SampleSlice {
   int64_t first = 0, last = 0;
 };
@@ -38,8 +41,8 @@ SampleSlice own_slice(int64_t samples, const comm::Comm& comm);  // of rank_slic
 at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                        SampleSlice slice, const EmbedOptions& options);
 
-// Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice, then
-// all-gather.
+// Collective. (samples.size(), F) in the order of `samples`, in host memory of every rank: each rank embeds its slice,
+// then all-gather.
 at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                  const EmbedOptions& options, comm::Comm& comm);
 

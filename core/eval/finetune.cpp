@@ -16,6 +16,7 @@
 #include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
+#include "core/ops/tensors.h"
 #include "core/optim/optimizer.h"
 #include "core/optim/schedule.h"
 #include "kernels/base/error.h"
@@ -38,6 +39,7 @@ data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::Epoc
   load.dtype = o.dtype;
   load.rank = comm.rank();
   load.ranks = comm.size();
+  load.threads = o.threads;
   load.planned_until = steps;
   return load;
 }
@@ -86,12 +88,16 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
   const data::EpochSpec plan{static_cast<int64_t>(subset.size()),
                              std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
   const int64_t steps = o.epochs * plan.steps_per_epoch();
-  data::Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
+  const at::Device device = encoder.parameters().front().device();
+  data::LoaderOptions load = classifier_loader(o, plan, subset, steps, comm);
+  data::render_on(device, *train, load);
+  data::Loader loader(train, load);
 
+  const at::TensorOptions numbers = at::TensorOptions(o.dtype).device(device);
   // The head starts at zero, so its first gradient does not depend on the seed.
   const ops::NamedTensors head = {
-      {"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
-      {"head.bias", at::zeros({classes}, o.dtype).requires_grad_(true)}};
+      {"head.weight", at::zeros({classes, encoder.feature_dims()}, numbers).requires_grad_(true)},
+      {"head.bias", at::zeros({classes}, numbers).requires_grad_(true)}};
   ops::NamedTensors backbone;
   if (o.part == TrainedPart::all) {
     for (const auto& named : model::trainable(encoder)) {
@@ -119,10 +125,10 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
     at::Tensor features;
     {
       const at::AutoGradMode gradients(o.part == TrainedPart::all);
-      features = encoder.features(loaded.images);
+      features = encoder.features(loaded.images.to(device));
     }
     const at::Tensor scores = at::linear(features, head[0].second, head[1].second);
-    const at::Tensor loss = at::cross_entropy_loss(scores, at::tensor(labels, at::kLong), {}, at::Reduction::Sum) /
+    const at::Tensor loss = at::cross_entropy_loss(scores, ops::to_device_of(scores, labels), {}, at::Reduction::Sum) /
                             static_cast<double>(loaded.samples.size());
     for (const auto& named : all) named.second.mutable_grad() = at::Tensor();
     loss.backward();
@@ -145,8 +151,8 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
   encoder.eval();
   const at::NoGradGuard no_grad;
   const Labeled known = known_rows(embed(encoder, test, samples, look, comm), test.labels(), classes, "test");
-  return tally(predictions_of(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels,
-               classes, plan.samples);
+  const at::Tensor scores = at::linear(known.features, head[0].second.cpu(), head[1].second.cpu());
+  return tally(predictions_of(scores, known.labels), known.labels, classes, plan.samples);
 }
 
 }  // namespace pal::eval

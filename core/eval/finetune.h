@@ -3,6 +3,7 @@
 // SGD with a cosine schedule on cropped and flipped views, with all labels or a share of them.
 // Order:  the loss is the mean over the GLOBAL batch, gradients are summed in fp64 and each sample occurs once per
 //         epoch, so the result does not depend on the number of ranks (see core/model/batch_norm.h for the statistics).
+// The encoder's device computes; the views are made as in training.
 // Collective: finetune().
 #pragma once
 

@@ -58,22 +58,25 @@ TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Da
   load.views.policies.resize(2, views.policies.front());
   load.views.small_views = 0;
   load.dtype = options.dtype;
+  load.threads = options.threads;
   load.rank = comm.rank();
   load.ranks = comm.size();
   load.planned_until = load.plan.steps_per_epoch();
+  const at::Device device = encoder.parameters().front().device();
+  data::render_on(device, *data, load);
   data::Loader loader(std::move(data), load);
   std::vector<at::Tensor> one, other;
   for (int64_t step = 0; step < load.planned_until; ++step) {
     const data::LoadedStep loaded = loader.next();
     std::vector<int64_t> counts;
     for (int r = 0; r < comm.size(); ++r) counts.push_back(loaded.rank_begin[r + 1] - loaded.rank_begin[r]);
-    const at::Tensor z = encoder.features(loaded.images);
+    const at::Tensor z = encoder.features(loaded.images.to(device));
     const int64_t n = z.size(0) / 2;
     one.push_back(comm.all_gather_v(z.narrow(0, 0, n).contiguous(), counts));
     other.push_back(comm.all_gather_v(z.narrow(0, n, n).contiguous(), counts));
   }
   encoder.train(was_training);
-  return {at::cat(one), at::cat(other)};
+  return {at::cat(one).cpu(), at::cat(other).cpu()};
 }
 
 PlaneMap principal_plane(const at::Tensor& features) {

@@ -25,9 +25,10 @@ double feature_rank(const at::Tensor& features);
 double uniformity(const at::Tensor& features, int64_t rows = 4096);
 double alignment(const at::Tensor& one, const at::Tensor& other);
 
-// Collective. Features of two augmented views of each sample (the first two policies of `views`), in evaluation mode.
+// Collective. Features of two augmented views of each sample (the first two policies of `views`), in evaluation mode,
+// by the encoder's device.
 struct TwoViews {
-  at::Tensor one, other;  // (samples.size(), F), on every rank
+  at::Tensor one, other;  // (samples.size(), F), in host memory of every rank
 };
 TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data,
                          const std::vector<int64_t>& samples, const data::ViewSet& views, const EmbedOptions& options,

@@ -110,7 +110,7 @@ void write_attribute(hid_t file, const std::string& object, const std::string& n
 }  // namespace
 
 File File::open(const std::string& path) {
-  const Quiet quiet;
+  const Quiet quiet(path);
   FileHandle::open_for_reading(path);  // gives a shorter reason than HDF5 when the file cannot be opened
   const Id access(access_list(), H5Pclose);
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
@@ -122,7 +122,7 @@ File File::open(const std::string& path) {
 }
 
 File File::create(const std::string& path, const std::string& shown_as, Content content) {
-  const Quiet quiet;
+  const Quiet quiet(path);
   FileHandle handle = FileHandle::create(path, shown_as.empty() ? path : shown_as, content);
   handle.write_at(0, std::string(kHeadBytes, '\0').data(), kHeadBytes);
   const auto head = std::make_shared<std::string>();
@@ -144,24 +144,24 @@ File::File(File&& other) noexcept
       end_(other.end_) {}
 
 File::~File() {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   if (id_ >= 0) H5Fclose(id_);
 }
 
 void File::close() {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   check(H5Fclose(std::exchange(id_, -1)), handle_.path() + " cannot be described");
   PAL_ASSERT(head_->size() == kHeadBytes, "the metadata of " + handle_.path() + " outgrow the head of the file");
   handle_.write_at(0, head_->data(), head_->size());
 }
 
 bool File::has(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   return link_exists(id_, handle_.path(), name);
 }
 
 Extent File::extent(const std::string& name, Type type) const {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const std::string& path = handle_.path();
   PAL_DATA_CHECK(link_exists(id_, path, name), path + " has no data set", name,
                  "`pal data import` makes files that have it");
@@ -195,7 +195,7 @@ Extent File::extent(const std::string& name, Type type) const {
 }
 
 void File::make_group(const std::string& name) {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const Id list(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   H5Pset_obj_track_times(list, false);
   const hid_t group = H5Gcreate2(id_, name.c_str(), H5P_DEFAULT, list, H5P_DEFAULT);
@@ -203,7 +203,7 @@ void File::make_group(const std::string& name) {
 }
 
 void File::describe(const std::string& name, Type type, int64_t count, int64_t item_bytes, int64_t columns) {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const std::string what = handle_.path() + ": data set " + name + " cannot be made";
   const Id list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(list, false);
@@ -218,13 +218,13 @@ void File::describe(const std::string& name, Type type, int64_t count, int64_t i
 }
 
 bool File::has_attribute(const std::string& object, const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   return link_exists(id_, handle_.path(), object) &&
          H5Aexists_by_name(id_, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::vector<int64_t> File::integers(const std::string& object, const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const std::string& path = handle_.path();
   const Id id(open_attribute(id_, path, object, name), H5Aclose);
   const Id stored(H5Aget_type(id), H5Tclose);
@@ -238,7 +238,7 @@ std::vector<int64_t> File::integers(const std::string& object, const std::string
 }
 
 std::string File::text(const std::string& object, const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const std::string& path = handle_.path();
   const Id id(open_attribute(id_, path, object, name), H5Aclose);
   const Id stored(H5Aget_type(id), H5Tclose);
@@ -258,14 +258,14 @@ std::string File::text(const std::string& object, const std::string& name) const
 }
 
 void File::set_integers(const std::string& object, const std::string& name, const std::vector<int64_t>& values) {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const hsize_t dims = values.size();
   const Id space(dims == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &dims, nullptr), H5Sclose);
   write_attribute(id_, object, name, H5T_STD_I64LE, space, values.data());
 }
 
 void File::set_text(const std::string& object, const std::string& name, const std::string& value) {
-  const Quiet quiet;
+  const Quiet quiet(handle_.path());
   const Id space(H5Screate(H5S_SCALAR), H5Sclose);
   const PackedText packed = pack_text({value});
   const Id type(text_type(static_cast<size_t>(packed.width)), H5Tclose);

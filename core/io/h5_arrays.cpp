@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/io/h5.h"
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::io::h5 {
@@ -9,6 +10,7 @@ namespace pal::io::h5 {
 template <class T>
 std::vector<T> File::read(const std::string& name) const {
   const Extent e = extent(name, type_of<T>());
+  check_fits_memory(handle_.path(), static_cast<double>(e.count) * sizeof(T));
   std::vector<T> values(static_cast<size_t>(e.count));
   PAL_DATA_CHECK(handle_.read_at(e.offset, values.data(), values.size() * sizeof(T)), handle_.path() + " ends within",
                  name, "copy or import it again");
@@ -35,6 +37,8 @@ PAL_H5_ARRAYS_OF(double)
 
 std::vector<std::string> File::read_text(const std::string& name) const {
   const Extent e = extent(name, Type::text);
+  check_fits_memory(handle_.path(),
+                    static_cast<double>(e.count) * (2.0 * static_cast<double>(e.item_bytes) + sizeof(std::string)));
   std::string bytes(static_cast<size_t>(e.count * e.item_bytes), '\0');
   PAL_DATA_CHECK(handle_.read_at(e.offset, bytes.data(), bytes.size()), handle_.path() + " ends within", name,
                  "copy or import it again");

@@ -1,6 +1,7 @@
 #include "core/io/h5_foreign.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/io/file_handle.h"
 #include "core/io/h5_internal.h"
@@ -37,10 +38,86 @@ hid_t open_plain(hid_t file, const std::string& path, const std::string& name) {
   return dataset;
 }
 
+constexpr uint64_t kReference = 16;  // bytes of an element of variable length: length, address of its heap, index in it
+
+template <class T>
+T value_at(const uint8_t* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+void check_place(bool holds, const std::string& what, const char* where) {
+  PAL_DATA_CHECK(holds, what + ": its place in the file is damaged", where, "copy the file again from its source");
+}
+
+// Where the reference to element `row` of a list lies in the file.
+uint64_t reference_offset(hid_t dataset, int64_t row, const std::string& what) {
+  const Id list(check(H5Dget_create_plist(dataset), what), H5Pclose);
+  const auto element = static_cast<hsize_t>(row);
+  const bool chunked = H5Pget_layout(list) == H5D_CHUNKED;
+  PAL_DATA_CHECK(H5Pget_nfilters(list) == 0 && (chunked || H5Pget_layout(list) == H5D_CONTIGUOUS),
+                 what + ": the list is", chunked ? "compressed" : "compact", "store the list without a filter");
+  if (!chunked) {
+    const haddr_t begin = H5Dget_offset(dataset);
+    check_place(begin != HADDR_UNDEF, what, "list");
+    return begin + kReference * element;
+  }
+  hsize_t length = 0, size = 0;
+  check(H5Pget_chunk(list, 1, &length), what);
+  check_place(length > 0, what, "chunk");
+  const hsize_t first = element / length * length;
+  unsigned mask = 0;
+  haddr_t begin = HADDR_UNDEF;
+  check(H5Dget_chunk_info_by_coord(dataset, &first, &mask, &begin, &size), what);
+  check_place(begin != HADDR_UNDEF && size >= kReference * (element - first + 1), what, "chunk");
+  return begin + kReference * (element - first);
+}
+
+// The bytes that a reference points at: an object of a global heap. HDF5 itself reads beyond the end of a damaged heap,
+// or does not come to its end.
+// Reference: HDF5 File Format Specification 2.0, section III.E.
+void read_heap_object(hid_t id, const FileHandle& file, uint64_t offset, std::vector<uint8_t>& bytes,
+                      const std::string& what) {
+  const Id list(check(H5Fget_create_plist(id), what), H5Pclose);
+  size_t address_bytes = 0, length_bytes = 0;
+  hsize_t base = 0;
+  check(H5Pget_sizes(list, &address_bytes, &length_bytes), what);
+  check(H5Pget_userblock(list, &base), what);
+  PAL_DATA_CHECK(address_bytes == 8 && length_bytes == 8 && base == 0,
+                 what + ": the file has a user block or addresses of", address_bytes,
+                 "write it with 8 bytes and without a user block");
+  uint8_t head[kReference];
+  check_place(file.read_at(offset, head, kReference), what, "reference");
+  const auto length = value_at<uint32_t>(head);
+  const auto heap = value_at<uint64_t>(head + 4);
+  const auto index = value_at<uint32_t>(head + 12);
+  bytes.clear();
+  if (length == 0) return;
+  const uint64_t end = file.size();
+  check_place(heap < end && file.read_at(heap, head, kReference) && std::memcmp(head, "GCOL", 4) == 0 &&
+                  value_at<uint64_t>(head + 8) <= end - heap,
+              what, "heap");
+  const uint64_t heap_end = heap + value_at<uint64_t>(head + 8);
+  for (uint64_t at = heap + kReference; at + kReference <= heap_end;) {
+    check_place(file.read_at(at, head, kReference), what, "heap");
+    const uint64_t room = heap_end - at - kReference, size = value_at<uint64_t>(head + 8);
+    const auto number = value_at<uint16_t>(head);
+    check_place(number != 0 && size <= room, what, "heap");  // 0: the free space at the end
+    if (number == index) {
+      check_place(length <= size, what, "heap");
+      bytes.resize(length);
+      return check_place(file.read_at(at + kReference, bytes.data(), length), what, "heap");
+    }
+    at += kReference + (size + 7) / 8 * 8;
+  }
+  check_place(false, what, "heap");
+}
+
 }  // namespace
 
 ForeignFile::ForeignFile(const std::string& path) : path_(path) {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   FileHandle::open_for_reading(path);
   const Id access(access_list(), H5Pclose);
   id_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
@@ -50,17 +127,17 @@ ForeignFile::ForeignFile(const std::string& path) : path_(path) {
 }
 
 ForeignFile::~ForeignFile() {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   if (id_ >= 0) H5Fclose(id_);
 }
 
 bool ForeignFile::has(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   return link_exists(id_, path_, name);
 }
 
 std::vector<ForeignFile::Member> ForeignFile::members(const std::string& group) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id id(check(H5Gopen2(id_, group.c_str(), H5P_DEFAULT), path_ + ": " + group + " is not a group"), H5Gclose);
   std::vector<std::string> names;
   const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
@@ -83,7 +160,7 @@ std::vector<ForeignFile::Member> ForeignFile::members(const std::string& group) 
 }
 
 std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
   const int axes = H5Sget_simple_extent_ndims(space);
@@ -93,12 +170,14 @@ std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
 }
 
 bool ForeignFile::written(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const std::string what = path_ + ": " + name + " cannot be read";
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id list(check(H5Dget_create_plist(dataset), what), H5Pclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
+  const auto count = static_cast<uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
+  if (count == 0) return true;
   if (H5Pget_layout(list) == H5D_CHUNKED) {  // HDF5's own status compares bytes, and is wrong where they are compressed
     const std::vector<int64_t> sides = shape(name);
     std::vector<hsize_t> chunk(sides.size());
@@ -119,12 +198,11 @@ bool ForeignFile::written(const std::string& name) const {
   // Also bounds what a reader allocates: by the size of the file, not by the shape in its header.
   constexpr uint64_t kMostCompressed = 1032;  // of deflate
   const uint64_t stored = H5Dget_storage_size(dataset), item = H5Tget_size(type);
-  const auto count = static_cast<uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
   return stored <= FileHandle::open_for_reading(path_).size() && item > 0 && count <= kMostCompressed * stored / item;
 }
 
 std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
@@ -138,7 +216,7 @@ std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
 }
 
 void ForeignFile::read_floats(const std::string& name, std::span<float> values) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
@@ -150,12 +228,10 @@ void ForeignFile::read_floats(const std::string& name, std::span<float> values) 
 }
 
 void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<uint8_t>& bytes) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);
-  const std::string what = path_ + ": " + name + "[" + std::to_string(row) + "] cannot be read";
-  const hsize_t start = static_cast<hsize_t>(row), one = 1;
   const bool list = H5Sget_simple_extent_ndims(space) == 1 && row < H5Sget_simple_extent_npoints(space);
   bool of_bytes = false;
   if (H5Tget_class(type) == H5T_VLEN) {
@@ -164,18 +240,12 @@ void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<u
   }
   PAL_DATA_CHECK(list && of_bytes, path_ + ": data set {} has the wrong type", name,
                  "it must be a list of byte arrays of any length");
-  check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &one, nullptr), what);
-  const Id memory(H5Screate_simple(1, &one, nullptr), H5Sclose);
-  const Id bytes_type(H5Tvlen_create(H5T_NATIVE_UINT8), H5Tclose);
-  hvl_t value{};
-  check(H5Dread(dataset, bytes_type, memory, space, H5P_DEFAULT, &value), what);
-  const auto* data = static_cast<const uint8_t*>(value.p);
-  bytes.assign(data, data + (data ? value.len : 0));
-  H5Dvlen_reclaim(bytes_type, memory, H5P_DEFAULT, &value);
+  const std::string what = path_ + ": " + name + "[" + std::to_string(row) + "] cannot be read";
+  read_heap_object(id_, FileHandle::open_for_reading(path_), reference_offset(dataset, row, what), bytes, what);
 }
 
 void ForeignFile::read_bytes(const std::string& name, std::vector<uint8_t>& bytes) const {
-  const Quiet quiet;
+  const Quiet quiet(path_);
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
   const Id type(H5Dget_type(dataset), H5Tclose);
   const Id space(H5Dget_space(dataset), H5Sclose);

@@ -28,7 +28,7 @@ class ForeignFile {
   std::vector<Member> members(const std::string& group) const;  // sorted by name
 
   std::vector<int64_t> shape(const std::string& name) const;
-  bool written(const std::string& name) const;  // false: parts of the array are not stored and would read as zeros
+  bool written(const std::string& name) const;  // false: parts of the array are not stored and would be read as zeros
   std::vector<int64_t> integers(const std::string& name) const;  // a list of any integer type
   // All of an array of any float type and shape; `values` has its size.
   void read_floats(const std::string& name, std::span<float> values) const;

@@ -6,16 +6,18 @@
 #include <cstddef>
 #include <string>
 
+#include "core/io/crash_guard.h"
 #include "core/io/h5.h"
 #include "kernels/base/error.h"
 
 namespace pal::io::h5 {
 
 // Turns HDF5's printing off on this thread (its error stack is per thread) and restores it. It also turns HDF5's
-// cleanup at exit off: there is nothing to save, and after a damaged file it prints "infinite loop closing library".
+// cleanup at exit off: there is nothing to save, and after a damaged file it prints "infinite loop closing library". A
+// crash of HDF5 on `path` is a sentence.
 class Quiet {
  public:
-  Quiet() {
+  explicit Quiet(const std::string& path) : guard_("HDF5", path) {
     H5dont_atexit();
     H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -24,6 +26,7 @@ class Quiet {
   Quiet(const Quiet&) = delete;
 
  private:
+  const CrashGuard guard_;
   H5E_auto2_t function_ = nullptr;
   void* data_ = nullptr;
 };

@@ -174,6 +174,7 @@ SafetensorsFile read_safetensors(const std::string& path) {
   }
   if (expected != size - start)
     refuse(path, std::to_string(size - start - expected) + " bytes at its end belong to no tensor");
+  check_fits_memory(path, static_cast<double>(size - start));
   for (const Entry& e : entries) {
     at::Tensor tensor = at::empty(e.shape, e.type);
     read_at(path, descriptor.file, tensor.data_ptr(), e.end - e.begin, start + e.begin);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/io/files.h"
-#include "core/io/regular_file.h"
 #include "core/oracle/labeler.h"
 #include "core/oracle/ledger/inbox.h"
 #include "kernels/base/error.h"
@@ -33,9 +32,9 @@ class Exchange final : public Labeler {
     if (!std::filesystem::exists(answers_, error)) return {};
     std::string text;
     try {
-      text = io::read_regular_file(answers_, kMaxAnswerBytes);
+      text = read_answer_file(answers_);
       readable_ = true;
-    } catch (const Error& e) {  // one bad file must not end the job
+    } catch (const std::exception& e) {  // one bad file must not end the job
       if (std::exchange(readable_, false)) warnings.push_back(std::string("answers are passed over: ") + e.what());
       return {};
     }

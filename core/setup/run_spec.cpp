@@ -241,12 +241,14 @@ TrainSpec train_spec(const Config& c) {
   s.views = choice(c, "train.views", kPasses);
   s.micro_batches = c.integer("train.micro_batches");
   s.precision = choice(c, "train.precision", kPrecisions);
+  s.deterministic = choice(c, "train.deterministic", kSwitch);
   s.bucket_mb = c.real("train.bucket_mb");
   s.grad_dtype = choice(c, "train.grad_dtype", kGradDtypes);
   s.threads = small_integer(c, "train.threads");
   s.max_skips = c.integer("train.max_skips");
   s.compare_every = c.integer("train.compare_every");
   s.watchdog = choice(c, "train.watchdog", kSwitch);
+  s.start_seconds = c.real("train.start_seconds");
   s.heartbeat_seconds = c.real("train.heartbeat_seconds");
   s.stall_seconds = c.real("train.stall_seconds");
   s.hang_seconds = c.real("train.hang_seconds");

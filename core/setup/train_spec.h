@@ -33,12 +33,14 @@ struct TrainSpec {
   ViewPasses views = ViewPasses::joint;
   int64_t micro_batches = 1;
   model::Precision precision = model::Precision::full;
+  bool deterministic = false;  // on GPUs
   double bucket_mb = 0;
   GradDtype grad_dtype = GradDtype::full;
   int threads = 0;            // of a rank; 0: its cores
   int64_t max_skips = 1;      // steps in a row with a gradient that is not finite
   int64_t compare_every = 1;  // steps between comparisons of the parameters of all ranks
   bool watchdog = true;
+  double start_seconds = 0;                                           // that GPU ranks wait for each other at the start
   double heartbeat_seconds = 0, stall_seconds = 0, hang_seconds = 0;  // limits of the watchdog
 };
 

@@ -38,7 +38,7 @@ std::string version_conflict(const std::vector<FoundDevices>& ranks) {
   return "";
 }
 
-// Whether train.device=auto may mean CPUs: no rank has a device, or one machine has fewer of them than ranks. Otherwise
+// Whether `auto` may mean CPUs: no rank has a device, or one machine has fewer of them than ranks. Otherwise
 // GPUs were meant, and one broken device or wrong environment must not move a whole job to CPUs.
 bool may_use_cpus(const std::vector<FoundDevices>& ranks) {
   const auto has_device = [](const FoundDevices& found) { return found.visible > 0; };
@@ -137,13 +137,14 @@ std::string device_conflict(const std::vector<FoundDevices>& ranks) {
   return version_conflict(ranks);
 }
 
-DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDevices>& ranks, int rank) {
-  if (asked == "cpu") return {DeviceKind::cpu, -1, "train.device=cpu"};
+DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDevices>& ranks, int rank,
+                             const std::string& setting) {
+  if (asked == "cpu") return {DeviceKind::cpu, -1, setting + "=cpu"};
   std::string problem = without_device(ranks);
   if (problem.empty()) problem = device_conflict(ranks);
   if (!problem.empty()) {
-    PAL_CHECK(asked != "cuda" && may_use_cpus(ranks), problem + "; train.device is", asked,
-              "set train.device=cpu to train without GPUs (pal doctor checks this machine)");
+    PAL_CHECK(asked != "cuda" && may_use_cpus(ranks), problem + "; " + setting + " is", asked,
+              "set " + setting + "=cpu to compute without GPUs (pal doctor checks this machine)");
     return {DeviceKind::cpu, -1, problem};
   }
   const FoundDevices& mine = ranks[static_cast<size_t>(rank)];

@@ -39,10 +39,12 @@ int device_of(int local_rank, int visible);
 // All ranks have a device. Returns a sentence when two of them share one or have different versions of NCCL, else "".
 std::string device_conflict(const std::vector<FoundDevices>& ranks);
 
-// What `rank` computes on when train.device is `asked` (auto, cpu, cuda). The kind is the same on every rank: auto
-// takes the GPUs only if each rank has one of its own, and CPUs only if no rank has one or a single machine has fewer
-// GPUs than ranks. Throws Error (usage) in the other cases, and when cuda is asked for and a rank has no device.
-DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDevices>& ranks, int rank);
+// What `rank` computes on when `setting` (train.device, --device) is `asked` (auto, cpu, cuda). The kind is the same on
+// every rank: auto takes the GPUs only if each rank has one of its own, and CPUs only if no rank has one or a single
+// machine has fewer GPUs than ranks. Throws Error (usage) in the other cases, and when cuda is asked for and a rank has
+// no device.
+DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDevices>& ranks, int rank,
+                             const std::string& setting = "train.device");
 
 // 22907 → "2.29.7"
 std::string nccl_version_text(int code);

@@ -42,9 +42,10 @@ class DeviceChannels {
   virtual std::unique_ptr<DeviceComm> carry(std::unique_ptr<comm::Comm> host, Reach reach) = 0;
 };
 
-// Collective over all ranks of MPI_COMM_WORLD. Records launches in `log`, which must outlive the result. A guard thread
-// calls on_failure when a launch is overdue or NCCL reports an error. Throws in a build without CUDA.
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder& log,
+// Collective over all ranks of MPI_COMM_WORLD, which wait start_seconds for each other. Records launches in `log`,
+// which must outlive the result. A guard thread calls on_failure when a launch is overdue or NCCL reports an error.
+// Throws in a build without CUDA.
+std::unique_ptr<DeviceChannels> make_device_channels(int device, double start_seconds, FlightRecorder& log,
                                                      std::function<void(const std::string&)> on_failure);
 
 }  // namespace pal::dist

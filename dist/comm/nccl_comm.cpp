@@ -25,7 +25,7 @@ namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder&,
+std::unique_ptr<DeviceChannels> make_device_channels(int device, double, FlightRecorder&,
                                                      std::function<void(const std::string&)>) {
   PAL_CHECK(false, "this program was built without CUDA and cannot use device", device,
             "build with -DPAL_CUDA=ON, or set train.device=cpu");
@@ -227,8 +227,11 @@ class NcclComm final : public DeviceComm {
 
 class NcclChannels final : public DeviceChannels {
  public:
-  NcclChannels(int device, FlightRecorder& log, std::function<void(const std::string&)> on_failure) : log_(log) {
+  NcclChannels(int device, double start_seconds, FlightRecorder& log,
+               std::function<void(const std::string&)> on_failure)
+      : log_(log) {
     NcclOptions options;
+    options.start_seconds = start_seconds;
     options.on_failure = std::move(on_failure);
     world_ = std::make_unique<NcclChannel>(MPI_COMM_WORLD, device, options);
     node_ = world_->split_node();
@@ -256,9 +259,9 @@ class NcclChannels final : public DeviceChannels {
 
 }  // namespace
 
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder& log,
+std::unique_ptr<DeviceChannels> make_device_channels(int device, double start_seconds, FlightRecorder& log,
                                                      std::function<void(const std::string&)> on_failure) {
-  return std::make_unique<NcclChannels>(device, log, std::move(on_failure));
+  return std::make_unique<NcclChannels>(device, start_seconds, log, std::move(on_failure));
 }
 
 #endif

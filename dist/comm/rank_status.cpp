@@ -100,6 +100,7 @@ std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& sta
             statuses[static_cast<size_t>(differs)]->what + ")";
   if (silent.empty() && behind.empty() && differs < 0)
     text += ", and all ranks are in it: check the network (NCCL_DEBUG=INFO)";
+  if (mine.number == 0) text += "; raise train.start_seconds if ranks only need longer to start";
   return text;
 }
 

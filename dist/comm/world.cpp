@@ -94,15 +94,20 @@ World::World() : host_(host_name()) {
   oracle_ = std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep);
 }
 
-DeviceDecision World::use_device(const std::string& asked) {
+DeviceDecision World::use_device(const std::string& asked, const std::string& setting, double start_seconds) {
   const FoundDevices mine = found_devices(host_, local_rank_);
   const DeviceDecision decision =
-      decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
+      decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_, setting);
   if (decision.kind == DeviceKind::cpu) return decision;
   ops::load_torch_cuda();
-  if (size_ == 1) return decision;
+  if (size_ == 1) {  // under mpirun -np 1 they are MPI's, which carry no GPU tensors
+    compute_ = comm::make_local_comm();
+    gradients_ = comm::make_local_comm();
+    node_ = comm::make_local_comm();
+    return decision;
+  }
   PAL_ASSERT(!channels_, "a world's device is chosen once");
-  channels_ = make_device_channels(decision.ordinal, device_log_, [this](const std::string& sentence) {
+  channels_ = make_device_channels(decision.ordinal, start_seconds, device_log_, [this](const std::string& sentence) {
     std::fprintf(stderr, "%s error: %s\n", prefix().c_str(), sentence.c_str());
     abort(static_cast<int>(Exit::lost));
   });

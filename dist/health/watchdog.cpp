@@ -18,6 +18,7 @@
 #include "dist/health/heartbeat.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 
 namespace pal::dist {
 namespace {
@@ -185,14 +186,14 @@ struct Watchdog::State {
       std::filesystem::create_directories(run_dir + "/flight");
       io::write_file_atomically(run_dir + "/flight/rank-" + std::to_string(world.rank()) + ".json", out.dump(1) + "\n");
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "warning: the flight record cannot be written: %s\n", e.what());
+      std::fprintf(stderr, "warning: the flight record cannot be written: %s\n", printable(e.what()).c_str());
     }
   }
 
   [[noreturn]] void end_job(const std::string& sentence, int64_t waiting_ms) {
     write_flight(waiting_ms);
     std::fprintf(stderr, "%s error: %s; the last collectives of each rank are in %s/flight\n", world.prefix().c_str(),
-                 sentence.c_str(), run_dir.c_str());
+                 printable(sentence).c_str(), printable(run_dir).c_str());
     std::this_thread::sleep_for(2 * kTick);  // the other ranks write their flight records
     world.abort(static_cast<int>(Exit::lost));
   }

@@ -7,11 +7,12 @@
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/printable.h"
 
 namespace pal::dist {
 
 void Trainer::warn(const std::string& sentence) const {
-  fmt::print(stderr, "{}warning: {}\n", world_.size() > 1 ? world_.prefix() + " " : "", sentence);
+  fmt::print(stderr, "{}warning: {}\n", world_.size() > 1 ? world_.prefix() + " " : "", printable(sentence));
 }
 
 std::string Trainer::loader_text() const {

@@ -183,11 +183,7 @@ void Trainer::open_loader() {
   load.depth = run_.data.prefetch;
   load.memory_mb = run_.data.memory_mb;
   load.first_step = load.planned_until = planned_until_ = step_;
-  // Views in fp64 and rows of features are made by the workers.
-  if (!device_.is_cpu() && load.dtype == at::kFloat && data_->encoding() != data::Encoding::features) {
-    load.render = data::Render::device;
-    load.device = device_;
-  }
+  data::render_on(device_, *data_, load);
   if (run_.data.decoder == data::Decoder::nvjpeg) {
     PAL_CHECK(data_->encoding() == data::Encoding::jpeg,
               "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not", run_.data.train,

@@ -1,5 +1,7 @@
 #include "kernels/base/cuda_check.h"
 
+#include <unistd.h>
+
 #include <string>
 
 #include "kernels/base/cuda_error.h"
@@ -8,13 +10,14 @@
 namespace pal {
 namespace {
 
-// "cuda:1, PCI 0000:41:00.0"; these questions need no working device.
+// "cuda:1, PCI 0000:41:00.0, host node7"; these questions need no working device.
 std::string this_device() {
   int device = 0;
-  char bus[32] = {};
-  if (cudaGetDevice(&device) != cudaSuccess) return "unknown device";
+  char bus[32] = {}, host[256] = {};
+  const std::string where = gethostname(host, sizeof(host) - 1) == 0 ? std::string(", host ") + host : "";
+  if (cudaGetDevice(&device) != cudaSuccess) return "unknown device" + where;
   const bool known = cudaDeviceGetPCIBusId(bus, sizeof(bus), device) == cudaSuccess;
-  return "cuda:" + std::to_string(device) + (known ? std::string(", PCI ") + bus : "");
+  return "cuda:" + std::to_string(device) + (known ? std::string(", PCI ") + bus : "") + where;
 }
 
 std::string driver_version() {
@@ -46,7 +49,7 @@ Error cuda_error(int number, const std::string& where) {
     case cudaErrorInsufficientDriver:
     case cudaErrorSystemDriverMismatch:
       return one_sentence(Exit::usage, what + ": " + driver_version(),
-                          "install a newer NVIDIA driver (nvidia-smi shows the present one), or set train.device=cpu");
+                          "install a newer NVIDIA driver (nvidia-smi shows the present one), or compute on the CPU");
     case cudaErrorNoDevice:
     case cudaErrorStubLibrary:
     case cudaErrorSystemNotReady:

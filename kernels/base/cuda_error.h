@@ -16,6 +16,6 @@ Error cuda_error(int error, const std::string& where);
 // What helps when the device's memory is full.
 inline constexpr const char* kLessDeviceMemory =
     "use a smaller train.global_batch or more ranks, encode in pieces with train.micro_batches=2 or more, or set "
-    "train.precision=bf16";
+    "train.precision=bf16; commands that do not train: --device=cpu";
 
 }  // namespace pal

@@ -15,10 +15,10 @@
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/writer_lease.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/label/task_content.h"
-#include "launch/printable.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
 
@@ -120,7 +120,7 @@ int run_import(const AnswersArguments& args) {
     for (const oracle::Entry& e : read.entries)
       lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e);
     if (!lines.empty()) oracle::Inbox(args.run).submit(inbox_name(), lines);
-    fmt::print("{} answers submitted; {} reads them at its next round\n", read.entries.size(), holder);
+    fmt::print("{} answers submitted; {} reads them at its next round\n", read.entries.size(), printable(holder));
   } else {
     oracle::Ledger ledger(path, oracle::kAnyRun);
     drain_inbox(args, ledger);
@@ -147,7 +147,7 @@ int run_undo(const AnswersArguments& args) {
     PAL_CHECK(!args.uuid.empty(), "the ledger is being written by", holder,
               "give --uuid U, which goes through the inbox");
     oracle::Inbox(args.run).submit(inbox_name(), oracle::undo_line({{}, args.uuid, args.annotator}));
-    fmt::print("submitted; {} withdraws it at its next round\n", holder);
+    fmt::print("submitted; {} withdraws it at its next round\n", printable(holder));
     return static_cast<int>(Exit::ok);
   }
   oracle::Ledger ledger(path, oracle::kAnyRun);

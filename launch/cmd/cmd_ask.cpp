@@ -15,12 +15,13 @@
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/label/task_content.h"
-#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/run/ask_round.h"
+#include "launch/run/device_option.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
@@ -29,7 +30,7 @@ namespace pal::launch {
 namespace {
 
 struct AskArguments {
-  std::string run, out, format, label_config, thumbnails;
+  std::string run, out, format, label_config, thumbnails, device;
   std::vector<std::string> overrides;
   int64_t questions = 100;
 };
@@ -52,6 +53,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
       ->default_val("jsonl");
   app.add_option("--label-config", args.label_config,
                  "label-studio: file for the labeling interface; default: --out with the ending .xml");
+  add_device_option(app, args.device);
   app.add_option("--thumbnails", args.thumbnails, "label-studio, for features: folder of pictures N.png or N.jpg");
   app.footer(
       "Examples:\n"
@@ -86,6 +88,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   AskOptions options;
   options.questions = args.questions;
   options.threads = setup::compute_threads(spec.train, world.cores());
+  options.device = encoder_device(args.device, spec.train, world);
   std::unique_ptr<Progress> bar;
   options.progress = [&](int64_t done, int64_t total) {
     if (!bar) bar = std::make_unique<Progress>("embed", total);
@@ -114,7 +117,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
     fmt::print("Label Studio: paste {} under Settings, Labeling Interface, Code; import {}; later export as JSON\n",
                args.label_config, args.out);
   }
-  fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
+  fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", printable(args.run));
   return static_cast<int>(Exit::ok);
 }
 

@@ -1,6 +1,5 @@
 // cmd_config: `pal config CONFIG [key=value…]` prints every setting and where it is set; `--keys` prints all keys.
 #include <cstdio>
-#include <sstream>
 
 #include "core/config/config.h"
 #include "kernels/base/error.h"
@@ -14,18 +13,10 @@ namespace {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "(none)" : text; }
 
-// In lines of at most kPageColumns characters, indented.
-std::string wrapped(const std::string& text) {
-  std::string out, line = "   ", word;
-  std::istringstream words(text);
-  while (words >> word) {
-    if (line.size() + 1 + word.size() > kPageColumns) {
-      out += line + "\n";
-      line = "   ";
-    }
-    line += " " + word;
-  }
-  return out + line + "\n";
+std::string indented(const std::string& text) {
+  std::string out;
+  for (const std::string& line : broken_lines(text, kPageColumns - 4)) out += "    " + line + "\n";
+  return out;
 }
 
 // The keys that hold `part` in their name, each with its default, allowed values and meaning.
@@ -33,8 +24,8 @@ std::string key_list(const std::string& part) {
   std::string out;
   for (const config::KeySpec& key : config::config_keys()) {
     if (key.name.find(part) == std::string::npos) continue;
-    out += key.name + " = " + or_dash(key.default_value) + "\n" + wrapped(config::describe_allowed(key)) +
-           wrapped(key.help);
+    out += key.name + " = " + or_dash(key.default_value) + "\n" + indented(config::describe_allowed(key)) +
+           indented(key.help);
   }
   PAL_CHECK(!out.empty(), "no key holds this text", part, "pal config --keys lists all keys");
   return out;

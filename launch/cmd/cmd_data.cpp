@@ -14,10 +14,10 @@
 #include "core/io/csv.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/cmd/internal.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/run/montage.h"
 #include "launch/terminal.h"
 

@@ -12,6 +12,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
+#include "launch/run/device_option.h"
 #include "launch/run/folder_run.h"
 #include "launch/run/output_file.h"
 #include "launch/run/trained_run.h"
@@ -20,7 +21,7 @@ namespace pal::launch {
 namespace fs = std::filesystem;
 
 int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
-  std::string run, data, out, features = "backbone";
+  std::string run, data, out, device, features = "backbone";
   CLI::App app("Writes the features of every sample of a data set, computed with the newest checkpoint of a run.",
                "pal embed");
   app.add_option("RUN", run, "run folder")->required();
@@ -34,6 +35,7 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--features", features, "backbone (before the projector) or projector (the embedding)")
       ->check(CLI::IsMember({"backbone", "projector"}))
       ->capture_default_str();
+  add_device_option(app, device);
   app.footer(
       "Examples:\n"
       "  pal embed runs/quickstart test --out features.h5\n"
@@ -65,7 +67,8 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   if (world.rank() == 0) OutputFile(out, 1 << 10);  // a place that cannot be written is found before the work
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto set = data::Dataset::open(data);
-  const TrainedRun trained = load_trained_run(run, spec, world.compute());
+  const at::Device on = encoder_device(device, spec.train, world);
+  const TrainedRun trained = load_trained_run(run, spec, world.compute(), on);
   io::FeatureFile file;
   file.features =
       embed_all(*trained.encoder, spec, *set,

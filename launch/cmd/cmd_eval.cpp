@@ -20,11 +20,12 @@
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/report/parts.h"
+#include "launch/run/device_option.h"
 #include "launch/run/load_config.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
@@ -38,7 +39,7 @@ using Json = nlohmann::ordered_json;
 struct EvalArguments {
   std::string run, train, test;
   std::vector<std::string> methods;
-  std::string features = "backbone";
+  std::string features = "backbone", device;
   std::string json, picture;
   std::vector<int64_t> k = {20};
   std::vector<double> temperature = {0.07};
@@ -56,8 +57,9 @@ struct Subject {
   const setup::RunSpec& spec;
   dist::World& world;
   std::shared_ptr<data::Dataset> train, test;
-  std::shared_ptr<model::Encoder> encoder;  // null: the pixels
-  at::Tensor a, b;                          // features of both sets, if a method needs them
+  at::Device device = at::kCPU;                       // of the encoder
+  std::shared_ptr<model::Encoder> encoder = nullptr;  // null: the pixels
+  at::Tensor a = {}, b = {};                          // features of both sets, if a method needs them
   int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
 };
 
@@ -95,7 +97,8 @@ ScoreRow train_classifier(const Subject& s, const std::string& method) {
   };
   // Fine-tuning changes the encoder: it uses a copy, so that methods do not affect each other.
   const std::shared_ptr<model::Encoder> encoder =
-      o.part == eval::TrainedPart::head ? s.encoder : load_trained_run(s.args.run, s.spec, s.world.compute()).encoder;
+      o.part == eval::TrainedPart::head ? s.encoder
+                                        : load_trained_run(s.args.run, s.spec, s.world.compute(), s.device).encoder;
   return {fmt::format("{} ({} epochs)", method, o.epochs),
           eval::finetune(*encoder, s.train, *s.test, o, s.world.compute())};
 }
@@ -178,6 +181,7 @@ Json diagnostics(const Subject& s) {
   if (s.encoder == nullptr || s.args.features != "backbone") return out;
   eval::EmbedOptions options;
   options.dtype = s.spec.train.dtype;
+  options.threads = setup::compute_threads(s.spec.train, s.world.cores());
   const int64_t count = std::min<int64_t>(2048, s.test->size());
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
@@ -215,13 +219,14 @@ void check_classes(const data::Dataset& train, const data::Dataset& test) {
 int evaluate(const EvalArguments& args, const setup::RunSpec& spec, dist::World& world) {
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto start = std::chrono::steady_clock::now();
-  Subject s{args, spec, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
+  Subject s{args, spec, world, data::Dataset::open(args.train), data::Dataset::open(args.test)};
   check_classes(*s.train, *s.test);
   const std::string overlap = world.rank() == 0 ? data::overlap_warning(*s.train, *s.test) : "";
   if (!overlap.empty()) fmt::print(stderr, "warning: {}\n", printable(overlap));
   int64_t step = 0;
   if (args.features != "pixels") {
-    const TrainedRun trained = load_trained_run(args.run, spec, world.compute());
+    s.device = encoder_device(args.device, spec.train, world);
+    const TrainedRun trained = load_trained_run(args.run, spec, world.compute(), s.device);
     s.encoder = trained.encoder;
     step = trained.step;
   }
@@ -260,7 +265,9 @@ int evaluate(const EvalArguments& args, const setup::RunSpec& spec, dist::World&
       out["diagnostics"] = diagnostics(s);
       continue;
     }
-    for (const ScoreRow& row : measure(s, method)) {
+    const std::vector<ScoreRow> rows = measure(s, method);
+    world.control().barrier();  // rank 0 may take long; NCCL would take the next method's collective for a hang
+    for (const ScoreRow& row : rows) {
       const eval::Accuracy& r = row.accuracy;
       table.push_back({row.method, fmt::format("{:.2f}", 100 * r.top1),
                        fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
@@ -278,7 +285,8 @@ int evaluate(const EvalArguments& args, const setup::RunSpec& spec, dist::World&
   if (out.contains("diagnostics")) fmt::print("{}", diagnosis(out["diagnostics"], s.b.size(1), s.classes()));
   if (!args.picture.empty())
     io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
-  if (s.encoder) fmt::print("measured: the checkpoint of step {}\n", step);
+  if (s.encoder)
+    fmt::print("measured: the checkpoint of step {}, on the {}\n", step, s.device.is_cpu() ? "CPU" : "GPU");
   if (!args.json.empty())
     io::write_file_atomically(args.json, out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   if (s.encoder && args.features == "backbone" && args.train == spec.data.train && args.test == spec.data.test)
@@ -320,6 +328,7 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
          "--lr", args.lr,
          "learning rate per 256 samples: of sgd's classifier (default 0.3), of finetune's encoder (default 0.03)")
       ->check(CLI::PositiveNumber);
+  add_device_option(app, args.device);
   app.add_option("--seed", args.seed, "seed of the drawn labels and of the views")->capture_default_str();
   app.add_option("--picture", args.picture, "also draw the test set in its two directions of most variance, F.svg");
   app.add_option("--json", args.json, "also write the results to this file: intervals, per class, confusion");
@@ -340,6 +349,8 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
               method + " trains on images through the encoder, not on --features", args.features,
               "leave --features out");
   }
+  PAL_CHECK(args.features != "pixels" || args.device != "cuda", "pixels need no encoder and are read by the CPU",
+            "--device=cuda", "leave --device out");
   PAL_CHECK(args.train.empty() == args.test.empty(), "transfer needs a training and a test set, but only one is given",
             args.train + args.test, "give --train and --test");
   PAL_CHECK(fs::exists(args.run), "this run folder or config does not exist", args.run,

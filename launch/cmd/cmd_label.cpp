@@ -26,6 +26,7 @@
 #include "launch/process/machine.h"
 #include "launch/process/signals.h"
 #include "launch/run/ask_round.h"
+#include "launch/run/device_option.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 
@@ -36,7 +37,7 @@ namespace fs = std::filesystem;
 
 struct LabelArguments {
   LabelTarget target;
-  std::string users, thumbnails;
+  std::string users, thumbnails, device;
   std::vector<std::string> hosts;
   ServerOptions server;
   int64_t gold = 0, gold_every = 20;
@@ -83,7 +84,7 @@ class StopOnSignal {
 
 }  // namespace
 
-int cmd_label(const std::vector<std::string>& arguments, Context&) {
+int cmd_label(const std::vector<std::string>& arguments, Context& context) {
   LabelArguments args;
   CLI::App app("Serves the labeling page: people answer the questions of a run in their browsers (pal help label).",
                "pal label");
@@ -106,6 +107,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   app.add_option("--gold-every", args.gold_every, "cards of a person from one gold grid to the next")
       ->check(CLI::Range(int64_t{1}, int64_t{100000}))
       ->capture_default_str();
+  add_device_option(app, args.device);
   app.add_flag("--beside", args.beside, "a job writes the ledger, even if none runs now: answers go through the inbox");
   app.footer(
       "Examples:\n"
@@ -144,7 +146,10 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
        graph.spec.oracle.votes,
        {graph.spec.oracle.cost_pair, graph.spec.oracle.cost_grid, graph.spec.oracle.cost_coarse},
        args.gold_every});
-  const LabelRun label_run(run, graph, ledger, service, people, pictures, label_words(args.target, graph));
+  const at::Device device = writer == label::Writer::job
+                                ? at::Device(at::kCPU)  // the job asks
+                                : encoder_device(args.device, graph.spec.train, context.start_world());
+  const LabelRun label_run(run, graph, ledger, service, people, pictures, label_words(args.target, graph), device);
   LabelPage page(service, people, tokens, label_run, hosts_of(args, server.port()));
 
   fmt::print("{}\n", writer == label::Writer::page

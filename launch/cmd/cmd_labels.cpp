@@ -19,6 +19,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
+#include "launch/run/device_option.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
@@ -27,7 +28,7 @@ namespace pal::launch {
 namespace {
 
 struct LabelsArguments {
-  std::string run, out, names, name = "group-{}";
+  std::string run, out, names, device, name = "group-{}";
   bool predict = true;
   eval::KnnOptions knn;
 };
@@ -204,6 +205,7 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--name", args.name, "name of a class without one; {} is its first sample")->capture_default_str();
   app.add_flag("--known-only", no_prediction, "leave the class empty where nothing is known");
   app.add_option("--k", args.knn.k, "neighbors that predict")->check(CLI::PositiveNumber)->capture_default_str();
+  add_device_option(app, args.device);
   app.footer(
       "Examples:\n"
       "  pal labels runs/mine --out labels.csv\n"
@@ -222,7 +224,8 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
       std::any_of(labels.rows().begin(), labels.rows().end(), [](const LabelRow& r) { return r.how.empty(); });
   if (open && !no_prediction) {
     at::set_num_threads(setup::compute_threads(graph.spec.train, world.cores()));
-    const TrainedRun trained = load_trained_run(args.run, graph.spec, world.compute());
+    const at::Device device = encoder_device(args.device, graph.spec.train, world);
+    const TrainedRun trained = load_trained_run(args.run, graph.spec, world.compute(), device);
     labels.predict(embed_all(*trained.encoder, graph.spec, *graph.data, eval::EmbedWhat::features, world, "samples"));
   }
   std::string lines = "id,path,class,how,confidence,answers\n";

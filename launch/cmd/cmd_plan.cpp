@@ -225,7 +225,7 @@ void print_published() {
                     std::string(p.fitted ? "fitted to this: " : "predicted: ") + p.source});
   }
   fmt::print("{}fraction of perfect scaling from one GPU; pal help scale lists the fitted parameters\n",
-             format_facts(rows));
+             format_table(rows));
 }
 
 std::vector<int> doubling(int most) {

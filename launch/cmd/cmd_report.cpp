@@ -10,10 +10,12 @@
 #include "core/io/cores.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/report/html.h"
 #include "launch/report/parts.h"
+#include "launch/run/device_option.h"
 #include "launch/run/output_file.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
@@ -118,9 +120,9 @@ std::string machines(const std::vector<RunSummary>& runs) {
 
 }  // namespace
 
-int cmd_report(const std::vector<std::string>& arguments, Context&) {
+int cmd_report(const std::vector<std::string>& arguments, Context& context) {
   std::vector<std::string> paths;
-  std::string out;
+  std::string out, device;
   bool without_samples = false;
   SampleOptions options;
   CLI::App app("Writes one self-contained HTML page about one run or several.", "pal report");
@@ -130,6 +132,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   app.add_option("--embed", options.train, "number of training samples to search for neighbors")
       ->check(CLI::Range(10, 1000000))
       ->capture_default_str();
+  add_device_option(app, device);
   app.footer(
       "The page loads nothing from other places: it can be mailed and opened without a network.\nExamples:\n"
       "  pal report runs/quickstart/ssl\n  pal report runs/quickstart/ssl runs/quickstart/mixed --out compare.html");
@@ -151,7 +154,13 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   }
   at::set_num_threads(io::usable_cores());
   std::vector<SampleParts> parts(runs.size());
-  for (size_t r = 0; r < runs.size() && !without_samples; ++r) parts[r] = sample_parts(runs[r], options);
+  for (size_t r = 0; r < runs.size() && !without_samples; ++r) {
+    dist::World& world = context.start_world();
+    PAL_CHECK(world.size() == 1, "pal report runs on one rank, but was started on", world.size(),
+              "start it without mpirun");
+    if (runs[r].spec) options.device = encoder_device(device, runs[r].spec->train, world);
+    parts[r] = sample_parts(runs[r], options);
+  }
 
   std::string title = runs.size() == 1 ? "Run " + runs.front().name : fmt::format("{} runs", runs.size()),
               command = "pal report";
@@ -179,7 +188,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   page.write(html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
   fmt::print("{} ({:.0f} kB)\n", out, static_cast<double>(std::filesystem::file_size(out)) / 1000);
   for (const RunSummary& run : runs) {
-    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}\n", printable(run.path + ": " + note));
   }
   return static_cast<int>(Exit::ok);
 }

@@ -7,9 +7,9 @@
 
 #include "core/config/config.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
 

@@ -21,11 +21,13 @@
 #include "core/oracle/ledger/inbox.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/record/metrics_reader.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/label/server.h"
-#include "launch/printable.h"
+#include "launch/run/device_option.h"
 #include "launch/run/folder_run.h"
 #include "launch/run/run_summary.h"
 #include "launch/run/trained_run.h"
@@ -43,7 +45,14 @@ constexpr int32_t kPixelSide = 32;
 struct StartArguments {
   FolderRun folder;
   int64_t classes = 0;
+  std::string device;
   bool no_label = false;
+
+  // For a command that computes with the encoder.
+  Words on_device(Words words) const {
+    if (device != "auto") words.insert(words.end(), {"--device", device});
+    return words;
+  }
 };
 
 // Runs a stage; the exit code with which `pal start` ends, or 0.
@@ -97,6 +106,7 @@ int train(const FolderRun& folder) {
     }
     if (steps != asked.train.steps) words.push_back("train.steps=" + std::to_string(steps));
   }
+  words.insert(words.end(), folder.overrides.begin(), folder.overrides.end());
   words.insert(words.end(), {"--run-dir", run, "--np", std::to_string(folder.ranks)});
   if (const int code = stage(folder, words); code != 0) return code;
   // A run that was stopped in between is not timed: its file has the time since the last start.
@@ -141,9 +151,10 @@ bool is_older(const std::string& file, const std::string& source) {
 std::string pixel_file(const FolderRun& folder) { return folder.out + "/pixels.json"; }
 
 // The run, and raw pixels beside it; only what is missing or older than its source.
-int evaluate(const FolderRun& folder, const setup::RunSpec& spec) {
+int evaluate(const StartArguments& args, const setup::RunSpec& spec) {
+  const FolderRun& folder = args.folder;
   if (read_scores(folder.out + "/eval.json").step != newest_step(folder.out)) {
-    if (const int code = stage(folder, {"eval", folder.out, "linear", "knn"}); code != 0) return code;
+    if (const int code = stage(folder, args.on_device({"eval", folder.out, "linear", "knn"})); code != 0) return code;
   }
   const std::string pixels = pixel_file(folder);
   if (!is_older(pixels, folder.config())) return 0;
@@ -222,7 +233,7 @@ int serve_page(const StartArguments& args, const setup::RunSpec& spec) {
     words.push_back(fmt::format("oracle.clusters={}", args.classes));
   }
   if (!is_free(ServerOptions().port)) words.insert(words.end(), {"--port", "0"});
-  const int code = run_pal(folder.program, words).code;
+  const int code = run_pal(folder.program, args.on_device(words)).code;
   if (code == 0) fmt::print("the same `pal start` continues with the answers\n");
   return code;
 }
@@ -237,11 +248,11 @@ int start(StartArguments& args) {
   if (const int code = train(folder); code != 0) return code;
   const bool tested = !spec.data.test.empty();
   if (tested) {
-    if (const int code = evaluate(folder, spec); code != 0) return code;
+    if (const int code = evaluate(args, spec); code != 0) return code;
   }
   const std::string report = folder.out + "/report.html";
   if (is_older(report, folder.out + "/metrics.jsonl") || is_older(report, folder.out + "/eval.json")) {
-    if (const int code = stage(folder, {"report", folder.out, "--out", report}); code != 0) return code;
+    if (const int code = stage(folder, args.on_device({"report", folder.out, "--out", report})); code != 0) return code;
   }
   if (tested) print_scores(folder);
   fmt::print("The report is {}\n", report);
@@ -288,6 +299,7 @@ int cmd_start(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--np", folder.ranks, "number of ranks; default: one per GPU, else one per core, at most four")
       ->check(CLI::Range(1, 4096));
   app.add_option("--minutes", folder.minutes, "time to train")->check(CLI::Range(0.01, 1e6))->capture_default_str();
+  add_device_option(app, args.device);
   app.add_flag("--no-label", args.no_label, "end after the report instead of serving the labeling page");
   app.footer(
       "Every stage is a command of pal, which is printed. The same command resumes, or continues with the answers.\n"
@@ -297,6 +309,8 @@ int cmd_start(const std::vector<std::string>& arguments, Context& context) {
       "  pal start photos --labels none --minutes 120 --out runs/long --no-label");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (folder.out.empty()) folder.out = default_out(folder.folder);
+  if (args.device != "auto") folder.overrides = {"train.device=" + args.device};
+  if (args.device == "cuda") context.start_world().use_device(args.device, "--device");  // no GPU: an error now
   return start(args);
 }
 

@@ -40,7 +40,7 @@ int cmd_theory(const std::vector<std::string>& arguments, Context&) {
     failed += !s.holds;
   }
   out["failed"] = failed;
-  fmt::print("{}{} of {} statements hold\n", format_facts(rows), statements.size() - static_cast<size_t>(failed),
+  fmt::print("{}{} of {} statements hold\n", format_table(rows), statements.size() - static_cast<size_t>(failed),
              statements.size());
   if (!json_path.empty()) io::write_file_atomically(json_path, out.dump(2) + "\n");
   return static_cast<int>(failed == 0 ? Exit::ok : Exit::check_failed);

@@ -9,6 +9,7 @@
 
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/cores.h"
+#include "core/ops/torch_cuda.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
@@ -16,14 +17,15 @@
 #include "dist/health/hang_detector.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/cmd/internal.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/signals.h"
 #include "launch/process/supervise.h"
+#include "launch/run/device_option.h"
 #include "launch/run/folder_run.h"
 #include "launch/run/load_config.h"
 #include "launch/terminal.h"
@@ -58,14 +60,10 @@ std::vector<dist::Fault> asked_faults(const TrainArguments& args) {
 enum class Ending { finished, stopped, gave_up };
 
 // Collective. What this rank computes on; the world carries its tensors from then on.
-dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& world) {
-  const setup::Device asked = spec.train.device;
-  const bool wide = spec.train.dtype == at::kDouble;
-  PAL_CHECK(!wide || asked != setup::Device::cuda, "train.dtype=float64 is for CPU ranks", "train.device=cuda",
-            "set train.dtype=float32, or train.device=cpu");
+dist::DeviceDecision training_device(const setup::RunSpec& spec, dist::World& world) {
   dist::DeviceDecision device =
-      world.use_device(config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked));
-  if (wide && asked == setup::Device::automatic) device.why = "train.dtype=float64 is for CPU ranks";
+      choose_device(config::choice_name(setup::kDevices, spec.train.device), "train.device", spec.train, world);
+  if (device.kind == dist::DeviceKind::cuda && spec.train.deterministic) ops::use_deterministic_algorithms();
   PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
             "set train.precision=full");
@@ -95,7 +93,7 @@ Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::Wo
     rows.push_back({"device", (device.kind == dist::DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal)
                                                                      : std::string("cpu")) +
                                   ": " + device.why});
-    fmt::print("{}", format_facts(rows));
+    fmt::print("{}", format_table(rows));
     for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", printable(w));
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
     std::fflush(stdout);
@@ -145,7 +143,7 @@ Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::Wo
   const double images = static_cast<double>((trainer.last_step() - first) * spec.train.global_batch);
   fmt::print("trained {} steps in {:.1f} s, {:.0f} images/s, loss {:.4f}\n", trainer.last_step() - first,
              seconds.count(), images / seconds.count(), last.loss);
-  if (!spec.data.test.empty()) fmt::print("next: pal eval {} linear knn\n", args.run_dir);
+  if (!spec.data.test.empty()) fmt::print("next: pal eval {} linear knn\n", printable(args.run_dir));
   return Ending::finished;
 }
 
@@ -157,7 +155,7 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
   PAL_CHECK(world.size() >= args.restarts.min_ranks,
             "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
-  const dist::DeviceDecision device = choose_device(spec, world);
+  const dist::DeviceDecision device = training_device(spec, world);
   const char* before = std::getenv("PAL_RESTARTS");
   // The supervisor of --np has printed them already.
   if (world.rank() == 0 && before == nullptr && dist::started_as_rank()) print_notes(spec.config);
@@ -168,10 +166,8 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
     watchdog.emplace(world, args.run_dir,
                      dist::HangLimits{spec.train.heartbeat_seconds, spec.train.stall_seconds, spec.train.hang_seconds});
   }
-  const dist::RunControl control{
-      [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
-      device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal))
-                                            : at::Device(at::kCPU)};
+  const dist::RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults,
+                                 watchdog ? &*watchdog : nullptr, torch_device(device)};
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/printable.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
 

@@ -15,8 +15,8 @@
 #include "dist/scale/cluster.h"
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/cmd/internal.h"
-#include "launch/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -132,6 +132,12 @@ void add_cost(Lines& lines, const setup::RunSpec& spec, const dist::ViewSides& s
        fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, loss {}, program {}",
                    bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
                    bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
+  if (spec.train.device != setup::Device::cpu && spec.train.dtype == at::kFloat) {
+    const double tensors = m.total() - m.context, libraries = dist::read_cluster("a100-8").context_bytes;
+    lines.push_back(
+        {"memory per GPU", fmt::format("{}: tensors {}, CUDA and its libraries {}", bytes_text(tensors + libraries),
+                                       bytes_text(tensors), bytes_text(libraries))});
+  }
   lines.push_back(
       {"sent per step", ranks == 1 ? std::string("nothing: one rank")
                                    : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
@@ -166,7 +172,7 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data);
   fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
-             format_facts(lines));
+             format_table(lines));
   if (const std::string sentence = setup::collapse_warning(spec); !sentence.empty())
     fmt::print("warning: {}\n", sentence);
   return static_cast<int>(Exit::ok);

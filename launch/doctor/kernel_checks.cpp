@@ -9,6 +9,7 @@ std::vector<KernelCheck> check_kernels(const KernelCheckSizes& sizes, kernels::C
   detail::check_graph_ops(checks, sizes, cpu);
   detail::check_moment_ops(checks, sizes, cpu);
   detail::check_pair_ops(checks, sizes, cpu);
+  detail::check_training_ops(checks, sizes, cpu);
   detail::check_augment(checks, sizes, cpu);
   return checks;
 }

@@ -24,7 +24,8 @@ struct KernelCheckSizes {
   int repeats = 20;
 };
 
-// Needs a device. T = float; bf16 and odd shapes are in the tests (launch/test, kernels.device).
+// On the calling thread's device. T = float, and bf16 for batch norm, which autocast uses; other types and odd shapes
+// are in the tests (launch/test, kernels.device).
 std::vector<KernelCheck> check_kernels(const KernelCheckSizes& sizes, kernels::Cpu cpu);
 
 // What `pal doctor` prints of them.
@@ -34,6 +35,7 @@ namespace detail {
 void check_graph_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, kernels::Cpu cpu);
 void check_moment_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, kernels::Cpu cpu);
 void check_pair_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, kernels::Cpu cpu);
+void check_training_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, kernels::Cpu cpu);
 void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, kernels::Cpu cpu);
 }  // namespace detail
 

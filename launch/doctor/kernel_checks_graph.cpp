@@ -148,6 +148,73 @@ void check_block_terms(std::vector<KernelCheck>& checks, const KernelCheckSizes&
             4.0 * static_cast<double>(rows);
   d.flops = 4.0 * static_cast<double>(rows * dims);
   checks.push_back(d);
+
+  KernelCheck r{"block_rows", shape};
+  cpu::block_rows<float>({expected.data(), rows, dims}, {sums.data(), blocks, dims}, {block.data(), rows}, 0.5,
+                         Into::overwrite, cpu);
+  r.milliseconds = milliseconds(
+      [&] {
+        cuda::block_rows<float>({out.data(), rows, dims}, {means.data(), blocks, dims}, device_block.span(), 0.5,
+                                Into::overwrite, nullptr);
+      },
+      sizes.repeats);
+  r.error = distance(out.host(), expected);
+  r.tolerance = 1e-6;
+  r.bytes = d.bytes;
+  checks.push_back(r);
+}
+
+// Of a table between blocks: as many blocks as classes that a table has.
+void check_block_tables(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, Cpu cpu) {
+  const int64_t blocks = std::min<int64_t>(100, sizes.pair_rows), dims = sizes.dims;
+  const auto doubles = [](int64_t count, uint64_t stream) {
+    const std::vector<float> drawn = random_numbers(count, stream);
+    return std::vector<double>(drawn.begin(), drawn.end());
+  };
+  std::vector<double> table = doubles(blocks * blocks, 10);
+  for (int64_t c = 0; c < blocks; ++c) {
+    for (int64_t d = 0; d < c; ++d) table[c * blocks + d] = table[d * blocks + c];
+  }
+  const std::vector<double> means = doubles(blocks * dims, 11), members(blocks, 3.0);
+  const DeviceArray<double> device_table(table), device_means(means), device_members(members), out(blocks * dims),
+      weight(blocks), value(1);
+  const MatrixView<const double> table_view(table.data(), blocks, blocks), means_view(means.data(), blocks, dims),
+      on_device(device_table.data(), blocks, blocks), means_there(device_means.data(), blocks, dims);
+  const std::string shape = fmt::format("{} blocks x {}", blocks, dims);
+  std::vector<double> expected(blocks * dims), expected_weight(blocks);
+  const double products = static_cast<double>(blocks) * static_cast<double>(blocks) * static_cast<double>(dims);
+  const double bytes = 16.0 * static_cast<double>(blocks * dims) + 8.0 * static_cast<double>(blocks * blocks);
+
+  cpu::block_table({expected.data(), blocks, dims}, table_view, means_view, cpu);
+  KernelCheck product{"block_table", shape};
+  product.milliseconds = milliseconds(
+      [&] {
+        cuda::block_table({out.data(), blocks, dims}, on_device, means_there, nullptr);
+      },
+      sizes.repeats);
+  product.error = distance(out.host(), expected);
+  product.tolerance = 1e-12;
+  product.bytes = bytes;
+  product.flops = 2 * products;
+  checks.push_back(product);
+
+  double expected_value = 0;
+  cpu::block_between({expected.data(), blocks, dims}, {expected_weight.data(), blocks}, &expected_value, table_view,
+                     means_view, {members.data(), blocks}, HostScratch(cpu::block_between_scratch_bytes(blocks)), cpu);
+  const DeviceArray<char> scratch(cuda::block_between_scratch_bytes(blocks, dims));
+  KernelCheck between{"block_between", shape};
+  between.milliseconds = milliseconds(
+      [&] {
+        cuda::block_between({out.data(), blocks, dims}, weight.span(), value.data(), on_device, means_there,
+                            device_members.span(), scratch.scratch(), nullptr);
+      },
+      sizes.repeats);
+  between.error = std::max({distance(out.host(), expected), distance(weight.host(), expected_weight),
+                            std::abs(value.host()[0] / expected_value - 1)});
+  between.tolerance = 1e-9;  // the value adds terms of both signs
+  between.bytes = bytes;
+  between.flops = 6 * products;
+  checks.push_back(between);
 }
 
 }  // namespace
@@ -156,6 +223,7 @@ void check_graph_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& s
   const Graph graph = check_csr(checks, sizes, cpu);
   check_graph_rows(checks, sizes, graph, cpu);
   check_block_terms(checks, sizes, cpu);
+  check_block_tables(checks, sizes, cpu);
 }
 
 }  // namespace pal::launch::detail

@@ -46,8 +46,7 @@ KernelCheck check_column_sums(const Inputs& in, int repeats) {
 void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, int repeats, Cpu cpu) {
   const int64_t rows = in.rows, dims = in.dims;
   const double square = static_cast<double>(dims) * static_cast<double>(dims);
-  MomentsOptions options;
-  options.accumulate = Accumulate::native;
+  const MomentsOptions options;  // sums in fp64, as in training
   std::vector<double> packed(packed_size(dims));
   cpu::centered_second_moment<float>({packed.data(), packed_size(dims)}, in.view, {in.mean.data(), dims}, options,
                                      HostScratch(cpu::centered_second_moment_scratch_bytes<float>(rows, dims, options)),
@@ -106,8 +105,7 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
 
 KernelCheck check_gram_form(const Inputs& in, int repeats, Cpu cpu) {
   const int64_t rows = in.rows, dims = in.dims;
-  MomentsOptions options;
-  options.accumulate = Accumulate::native;
+  const MomentsOptions options;  // sums in fp64, as in training
   std::vector<float> expected(rows * dims);
   std::vector<double> expected_terms(2);
   cpu::gram_terms<float>({expected.data(), rows, dims}, expected_terms.data(), expected_terms.data() + 1, in.view,

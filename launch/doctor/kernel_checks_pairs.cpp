@@ -1,6 +1,6 @@
 // kernel_checks_pairs: the kernels that compare all rows with all (row_logsumexp, nearest) and augment, CUDA against
 // CPU.
-#include "kernels/augment.h"
+#include "kernels/augment_params.h"
 #include "kernels/nearest.h"
 #include "kernels/row_logsumexp.h"
 #include "launch/doctor/kernel_check_tools.h"
@@ -93,11 +93,50 @@ void check_nearest(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
   }
 }
 
+// Two results of halves of the support become that of the whole: the same bits.
+void check_nearest_merge(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, Cpu cpu) {
+  const int64_t queries = sizes.pair_rows, k = std::min<int64_t>(20, queries), parts = 2, rows = parts * queries;
+  const std::vector<float> drawn = random_numbers(rows * k, 12);
+  std::vector<double> scores(drawn.begin(), drawn.end());
+  std::vector<int64_t> ids(rows * k);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::sort(scores.begin() + row * k, scores.begin() + (row + 1) * k);  // the smaller distance is nearer
+    for (int64_t n = 0; n < k; ++n) ids[row * k + n] = row / queries * k + n;
+  }
+  std::vector<int64_t> expected_ids(queries * k);
+  std::vector<double> expected(queries * k);
+  cpu::nearest_merge({{expected_ids.data(), queries, k}, {expected.data(), queries, k}}, {ids.data(), rows, k},
+                     {scores.data(), rows, k}, parts, Metric::euclidean, cpu);
+  const DeviceArray<int64_t> device_ids(ids), out_ids(queries * k);
+  const DeviceArray<double> device_scores(scores), out(queries * k);
+  KernelCheck check{"nearest_merge", fmt::format("{} x {}, {} parts", queries, k, parts)};
+  check.milliseconds = milliseconds(
+      [&] {
+        cuda::nearest_merge({{out_ids.data(), queries, k}, {out.data(), queries, k}}, {device_ids.data(), rows, k},
+                            {device_scores.data(), rows, k}, parts, Metric::euclidean, nullptr);
+      },
+      sizes.repeats);
+  check.error = out_ids.host() == expected_ids && out.host() == expected ? 0 : 1;
+  check.bytes = 16.0 * static_cast<double>((rows + queries) * k);
+  checks.push_back(check);
+}
+
+// The largest difference of two pictures; NaN stays.
+double largest_difference(const std::vector<float>& got, const std::vector<float>& expected) {
+  double error = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double off = std::abs(got[i] - expected[i]);
+    error = off <= error ? error : off;
+  }
+  return error;
+}
+
 }  // namespace
 
 void check_pair_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, Cpu cpu) {
   check_row_logsumexp(checks, sizes, cpu);
   check_nearest(checks, sizes, cpu);
+  check_nearest_merge(checks, sizes, cpu);
 }
 
 void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, Cpu cpu) {
@@ -132,14 +171,48 @@ void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
                              scratch.scratch(), nullptr);
       },
       sizes.repeats);
-  const std::vector<float> got = out.host();
-  for (int64_t i = 0; i < pixels; ++i) {
-    const double off = std::abs(got[i] - expected[i]);
-    check.error = off <= check.error ? check.error : off;  // keeps NaN
-  }
+  check.error = largest_difference(out.host(), expected);
   check.tolerance = 1.0 / 255;
   check.bytes = static_cast<double>(views * count * image_bytes) + 4.0 * static_cast<double>(pixels);
   checks.push_back(check);
+
+  // As the loader calls it: decoded parts of images, with the parameters of their views.
+  std::vector<ImagePart> parts, device_parts;
+  std::vector<ViewParams> params;
+  for (int64_t i = 0; i < count; ++i) {
+    parts.push_back({images[i]});
+    device_parts.push_back({device_images[i]});
+    params.push_back(
+        draw_view_params(policies[1], options.seed, options.step, static_cast<uint64_t>(sample[i]), 1, side, side));
+  }
+  const Span<const ImagePart> host_parts(parts.data(), count), there(device_parts.data(), count);
+  expected.resize(count * image_bytes);
+  cpu::augment_parts<float>(expected.data(), host_parts, {params.data(), count}, options,
+                            HostScratch(cpu::augment_parts_scratch_bytes(host_parts, options, cpu)), cpu);
+  const DeviceArray<float> views_out(count * image_bytes);
+  const DeviceArray<char> parts_scratch(cuda::augment_parts_scratch_bytes(there, options));
+  KernelCheck of_parts{"augment_parts", fmt::format("{} images of {} x {}", count, side, side)};
+  of_parts.milliseconds = milliseconds(
+      [&] {
+        cuda::augment_parts<float>(views_out.data(), there, {params.data(), count}, options, parts_scratch.scratch(),
+                                   nullptr);
+      },
+      sizes.repeats);
+  of_parts.error = largest_difference(views_out.host(), expected);
+  of_parts.tolerance = 1.0 / 255;
+  of_parts.bytes = 5.0 * static_cast<double>(count * image_bytes);
+  checks.push_back(of_parts);
+
+  cpu::center_view<float>(expected.data(), host_span, options,
+                          HostScratch(cpu::augment_scratch_bytes(host_span, options, cpu)), cpu);
+  KernelCheck center{"center_view", of_parts.shape};
+  center.milliseconds = milliseconds(
+      [&] { cuda::center_view<float>(views_out.data(), device_span, options, scratch.scratch(), nullptr); },
+      sizes.repeats);
+  center.error = largest_difference(views_out.host(), expected);
+  center.tolerance = 1.0 / 255;
+  center.bytes = of_parts.bytes;
+  checks.push_back(center);
 }
 
 }  // namespace pal::launch::detail

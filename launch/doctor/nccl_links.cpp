@@ -17,6 +17,16 @@
 
 namespace pal::launch {
 
+// What nvidia-smi says about NVLink, PCIe and NUMA.
+std::string driver_topology() {
+  std::string text;
+  FILE* pipe = popen("nvidia-smi topo -m 2>/dev/null", "r");
+  if (pipe == nullptr) return text;
+  char buffer[4096];
+  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), pipe)) text.append(buffer, n);
+  return pclose(pipe) == 0 ? text : "";
+}
+
 std::vector<std::string> link_rank_arguments(const LinkOptions& options) {
   std::vector<std::string> args = {"doctor",       "--link-rank",
                                    "--most-bytes", std::to_string(options.most_bytes),
@@ -32,20 +42,11 @@ int measure_links(const dist::CudaState& cuda, const std::string&, const LinkOpt
   return static_cast<int>(Exit::ok);
 }
 int be_a_link_rank(dist::World&, const LinkOptions&) { return static_cast<int>(Exit::bug); }
+std::vector<std::vector<std::string>> visible_devices() { return {}; }
 
 #else
 
 namespace {
-
-// The output of nvidia-smi about NVLink, PCIe and NUMA; empty when it is not installed.
-std::string driver_topology() {
-  std::string text;
-  FILE* pipe = popen("nvidia-smi topo -m 2>/dev/null", "r");
-  if (pipe == nullptr) return text;
-  char buffer[4096];
-  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), pipe)) text.append(buffer, n);
-  return pclose(pipe) == 0 ? text : "";
-}
 
 nlohmann::ordered_json as_json(const std::vector<dist::ProbeRow>& rows, int ranks, const std::string& device) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
@@ -66,12 +67,12 @@ nlohmann::ordered_json as_json(const std::vector<dist::ProbeRow>& rows, int rank
 int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options) {
   if (!cuda.reason.empty()) {
     fmt::print(
-        "\nGPUs and NCCL: {}. Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over "
-        "sizes.\n",
+        "\nGPUs and NCCL: {}.\n"
+        "Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over sizes.\n",
         cuda.reason);
     return static_cast<int>(Exit::ok);
   }
-  fmt::print("\nDevices (NCCL {}):\n{}", cuda.nccl, format_table(dist::device_table()));
+  fmt::print("\nDevices (NCCL {}):\n{}", cuda.nccl, format_table(visible_devices()));
   if (const std::string topology = driver_topology(); !topology.empty())
     fmt::print("\nnvidia-smi topo -m:\n{}", topology);
   std::fflush(stdout);
@@ -83,6 +84,8 @@ int measure_links(const dist::CudaState& cuda, const std::string& program, const
       cuda.devices, code);
   return static_cast<int>(Exit::check_failed);
 }
+
+std::vector<std::vector<std::string>> visible_devices() { return dist::device_table(); }
 
 int be_a_link_rank(dist::World& world, const LinkOptions& options) {
   dist::NcclProbeOptions probe;

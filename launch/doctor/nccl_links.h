@@ -1,5 +1,5 @@
-// nccl_links: measures NCCL between the GPUs of this machine with a job of one rank per device; for doctor and bench
-// comm.
+// nccl_links: the GPUs of this machine, and NCCL between them, measured with a job of one rank per device; for doctor
+// and bench comm.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,10 @@ struct LinkOptions {
 // Prints tables of the devices and of all-reduce over sizes, and the result. Returns check_failed when a sum is wrong
 // or the job fails. Without a device it prints what was not checked.
 int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options);
-// Collective: one of the ranks that the function above starts, as `pal doctor` with these arguments.
+// The devices that this process sees, and how the driver says they are linked; empty where it does not say.
+std::vector<std::vector<std::string>> visible_devices();
+std::string driver_topology();
+// Collective: one of the ranks that measure_links starts, as `pal doctor` with these arguments.
 int be_a_link_rank(dist::World& world, const LinkOptions& options);
 std::vector<std::string> link_rank_arguments(const LinkOptions& options);
 

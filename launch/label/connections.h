@@ -33,15 +33,16 @@ class Connections final : public httplib::TaskQueue {
 
   // "": a thread will serve the socket. Otherwise the sentence why not; the socket stays the caller's.
   std::string admit(socket_t socket, const std::string& address) {
+    const std::string network = network_of(address);
     const std::lock_guard<std::mutex> lock(mutex_);
     // Threads that are about to take a socket count as well: by waiting_ alone a burst would be refused.
     if (open_ >= limits_.threads + limits_.waiting) return "too many connections wait: try again in a second";
-    size_t& of_this = of_address_[address];
+    size_t& of_this = of_network_[network];
     if (of_this >= limits_.per_address)
       return "this address has " + std::to_string(limits_.per_address) + " connections open: close some";
     ++of_this;
     ++open_;
-    waiting_.emplace_back(socket, address);
+    waiting_.emplace_back(socket, network);
     changed_.notify_one();
     return "";
   }
@@ -61,13 +62,13 @@ class Connections final : public httplib::TaskQueue {
     for (;;) {
       changed_.wait(lock, [this] { return over_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
-      const auto [socket, address] = std::move(waiting_.front());
+      const auto [socket, network] = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
       serve_(socket);
       lock.lock();
       --open_;
-      if (--of_address_[address] == 0) of_address_.erase(address);
+      if (--of_network_[network] == 0) of_network_.erase(network);
     }
   }
 
@@ -76,7 +77,7 @@ class Connections final : public httplib::TaskQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::pair<socket_t, std::string>> waiting_;
-  std::map<std::string, size_t> of_address_;
+  std::map<std::string, size_t> of_network_;
   size_t open_ = 0;
   bool over_ = false;
   std::vector<std::thread> threads_;

@@ -18,8 +18,9 @@
 #include "core/setup/setup.h"
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
+#include "launch/entry.h"
 #include "launch/label/task_content.h"
-#include "launch/printable.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"
 
@@ -88,10 +89,11 @@ label::LabelSpec label_words(const LabelTarget& target, const RunGraph& graph) {
 }
 
 LabelRun::LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
-                   const label::Users& people, const Pictures& pictures, label::LabelSpec words)
+                   const label::Users& people, const Pictures& pictures, label::LabelSpec words, at::Device device)
     : run_(run),
       graph_(graph),
       words_(std::move(words)),
+      device_(device),
       ledger_(ledger),
       pictures_(pictures),
       labels_(setup::known_labels(graph.spec, *graph.data, graph.subset)),
@@ -169,12 +171,17 @@ AskResult LabelRun::ask() const {
   options.questions = questions_;
   options.untrained = Untrained::by_inputs;
   options.threads = io::usable_cores();
+  options.device = device_;
   insert_ledger(graph, ledger_);
   const auto local = comm::make_local_comm();
-  const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
-  AskResult result{0, asked.why};
-  for (const oracle::Query& query : asked.queries) result.questions += static_cast<int64_t>(query.members.size());
-  return result;
+  try {
+    const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
+    AskResult result{0, asked.why};
+    for (const oracle::Query& query : asked.queries) result.questions += static_cast<int64_t>(query.members.size());
+    return result;
+  } catch (...) {  // people read it on the page: a sentence, also where LibTorch throws
+    throw as_error(std::current_exception());
+  }
 }
 
 std::string LabelRun::exported(const std::string& name) const {

@@ -1,6 +1,8 @@
 // label_run: the run behind the labeling page: its folder, its graph, its figures, the next round and the exports.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,10 +39,10 @@ label::LabelSpec label_words(const LabelTarget& target, const RunGraph& graph);
 
 class LabelRun final : public PageRun {
  public:
-  // Starts the background worker. All arguments must outlive this. Throws Error (usage) when the run has
-  // neither a sampler nor an open question.
+  // Starts the background worker. `device` embeds the pool of a round. All other arguments must outlive this. Throws
+  // Error (usage) when the run has neither a sampler nor an open question.
   LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
-           const label::Users& people, const Pictures& pictures, label::LabelSpec words);
+           const label::Users& people, const Pictures& pictures, label::LabelSpec words, at::Device device);
 
   std::optional<PageImage> image(int64_t sample, ImageSize size) const override { return pictures_.of(sample, size); }
   std::shared_ptr<const label::LabelStats> stats() const override { return background_->stats(); }
@@ -58,6 +60,7 @@ class LabelRun final : public PageRun {
   const std::string run_;
   const RunGraph& graph_;
   const label::LabelSpec words_;
+  const at::Device device_;
   oracle::Ledger& ledger_;
   const Pictures& pictures_;
   const std::vector<int64_t> labels_;

@@ -1,14 +1,16 @@
 #include "launch/label/page.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <cctype>
 #include <string_view>
 
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/embedded.h"
-#include "launch/printable.h"
 
 namespace pal::launch {
 namespace {
@@ -58,6 +60,16 @@ void harden(PageResponse& response) {
 std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
 
 std::string log_text(const std::string& text) { return printable(text.substr(0, 120)); }
+
+std::string network_of(const std::string& address) {
+  in6_addr six{};
+  char text[INET6_ADDRSTRLEN] = {};
+  const size_t zone = std::min(address.find('%'), address.size());
+  if (inet_pton(AF_INET6, address.substr(0, zone).c_str(), &six) != 1) return address;
+  if (IN6_IS_ADDR_V4MAPPED(&six)) return inet_ntop(AF_INET, six.s6_addr + 12, text, sizeof(text));
+  std::fill(six.s6_addr + 8, six.s6_addr + 16, uint8_t{0});
+  return inet_ntop(AF_INET6, &six, text, sizeof(text)) + address.substr(zone) + "/64";
+}
 
 bool is_json(const PageRequest& request) { return request.content_type.starts_with("application/json"); }
 
@@ -157,7 +169,7 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (!post && (r.path == "/enter.js" || r.path == "/favicon.ico")) return asset(r);
   const bool entering = post && r.path == "/api/enter";
   if (person == nullptr && !entering) {
-    if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
+    if (!refusals_.allow(network_of(r.address), now)) return refuse(r, 429, "too many requests without a session");
     return refuse_visit(
         r, 401,
         "open this page with your link: your browser has no session here, and the person who runs pal label has it");

@@ -106,8 +106,11 @@ std::string log_text(const std::string& text);
 struct PageLimits {
   double answers_per_second = 20, answers_burst = 60;
   double reads_per_second = 200, reads_burst = 800;
-  double refusals_per_second = 1, refusals_burst = 20;  // of one address without a session
+  double refusals_per_second = 1, refusals_burst = 20;  // of one network_of() without a session
 };
+
+// What limits count as one client: the address, or of an IPv6 address its /64, whose owner has 2^64 addresses.
+std::string network_of(const std::string& address);
 
 class LabelPage {
  public:

@@ -117,7 +117,7 @@ PageResponse LabelPage::enter(const PageRequest& r, const label::User* person) {
   using Entry = label::Users::Entry;
   const label::Users::Visit visit = people_.enter(read.json["token"]);
   if (visit.entry == Entry::used && visit.person == person) return as_json({{"person", person->name}});
-  if (visit.entry != Entry::granted && !refusals_.allow(r.address, run_.now()))
+  if (visit.entry != Entry::granted && !refusals_.allow(network_of(r.address), run_.now()))
     return refuse(r, 429, "too many invalid links: wait a minute");
   if (visit.entry == Entry::used)
     return refuse(r, 403, "this link was used before: ask the person who runs pal label for your next link");

@@ -137,14 +137,16 @@ PageRequest as_page_request(const httplib::Request& r) {
   return request;
 }
 
-// "": the request has a body where one belongs, and its end is in no doubt. What follows an ambiguous end would be
-// taken for the next request of the connection, which behind a proxy may be another person's.
-std::string wrong_body(const httplib::Request& r) {
+// "": the request has one host, a body where one belongs, and its end is in no doubt. What follows an ambiguous end
+// would be taken for the next request of the connection, which behind a proxy may be another person's. Bodies in chunks
+// are not read: httplib takes sizes such as "+5", "0x5" or "5 6", in which a proxy may see another size.
+std::string wrong_head(const httplib::Request& r) {
   const size_t lengths = r.get_header_value_count("Content-Length");
   const std::string length = r.get_header_value("Content-Length");
-  const bool chunked = r.has_header("Transfer-Encoding");
-  if (lengths > 1 || (lengths == 1 && chunked)) return "the length of the body is given twice";
-  if (r.method != "POST" && (chunked || (lengths == 1 && length != "0"))) return "only a post has a body";
+  if (r.get_header_value_count("Host") > 1) return "the host is given twice";
+  if (lengths > 1) return "the length of the body is given twice";
+  if (r.has_header("Transfer-Encoding")) return "a body in chunks is not read: give its Content-Length";
+  if (r.method != "POST" && lengths == 1 && length != "0") return "only a post has a body";
   if (length.find_first_not_of("0123456789") != std::string::npos) return "the length of the body is not a number";
   if (!r.ranges.empty()) return "parts of a file are not served";  // thousands of ranges would make a huge response
   return "";
@@ -193,7 +195,7 @@ class LabelServer::Http final : public httplib::Server {
     // A request without a body is answered at once; of a post the body is read first, if it is JSON for a known path.
     set_pre_routing_handler([&page](const httplib::Request& request, httplib::Response& response) {
       const PageRequest asked = as_page_request(request);
-      if (const std::string wrong = wrong_body(request); !wrong.empty())
+      if (const std::string wrong = wrong_head(request); !wrong.empty())
         set_response(page.refusal(asked, 400, wrong), response);
       else if (request.method == "POST" && is_json(asked))
         return HandlerResponse::Unhandled;
@@ -248,7 +250,7 @@ class LabelServer::Http final : public httplib::Server {
     const std::string wrong = connections_->admit(socket, asked.address);
     if (wrong.empty()) return true;
     const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-    if (logged_.allow(asked.address, now)) page_->refusal(asked, 503, wrong);
+    if (logged_.allow(network_of(asked.address), now)) page_->refusal(asked, 503, wrong);
     const std::string response =
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: text/plain\r\n"
         "Content-Length: " +

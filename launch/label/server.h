@@ -1,8 +1,8 @@
 // server: the labeling page on a socket, by cpp-httplib: one thread a connection, a deadline for every request.
 //
 // A request must be complete within `request_seconds`, however slowly its bytes arrive. A connection without a request
-// is closed after `idle_seconds`, and after a refusal at once. Only a post has a body, of one length, and only JSON is
-// read. Methods, paths, parameters and five headers reach the page.
+// is closed after `idle_seconds`, and after a refusal at once. Only a post has a body, of one length and not in chunks,
+// and only JSON is read. Methods, paths, parameters and five headers reach the page.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace pal::launch {
 struct ConnectionLimits {
   size_t threads = 128;     // connections that are served at a time
   size_t waiting = 128;     // that wait for a thread
-  size_t per_address = 64;  // of one address, served or waiting
+  size_t per_address = 64;  // of one network_of(), served or waiting
 };
 
 struct ServerOptions {

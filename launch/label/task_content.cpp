@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 #include "launch/report/html.h"
 
 namespace pal::launch {

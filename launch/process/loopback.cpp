@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <string>
 
 namespace pal::launch {
@@ -57,9 +59,15 @@ int keep_to_loopback(pid_t pid) {
 
 LoopbackOnly::LoopbackOnly(pid_t pid)
     : thread_([pid](const std::stop_token& stop) {
-        for (int twentieth = 0; twentieth < 100 && !stop.stop_requested(); ++twentieth) {
-          keep_to_loopback(pid);
-          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        using std::chrono::milliseconds;
+        std::mutex mutex;
+        std::condition_variable_any never;
+        std::unique_lock<std::mutex> lock(mutex);
+        int bound = 0;
+        for (int look = 0; !stop.stop_requested(); ++look) {
+          bound += keep_to_loopback(pid);
+          const bool starting = bound == 0 && look < 200;
+          never.wait_for(lock, stop, milliseconds(starting ? 50 : 1000), [] { return false; });
         }
       }) {}
 

@@ -12,7 +12,7 @@ namespace pal::launch {
 // a child, Linux before 5.7), the sockets stay as they are.
 int keep_to_loopback(pid_t pid);
 
-// Does it again and again during the first seconds of a process, until it is destroyed.
+// Does it again and again until it is destroyed: twenty times a second until the process listens, then once a second.
 class LoopbackOnly {
  public:
   explicit LoopbackOnly(pid_t pid);

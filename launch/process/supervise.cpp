@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 #include "launch/process/mpirun.h"
 
 namespace pal::launch {
@@ -58,7 +59,7 @@ int supervise(const SupervisedJob& job, const RestartLimits& limits) {
     if (end.stopped_by != 0 && worth_a_restart(end.code)) return 128 + end.stopped_by;
     const Restarts::Decision next = restarts.after(end.code, job.newest_step());
     if (!next.reason.empty())
-      std::fprintf(stderr, "%s: %s\n", next.ranks > 0 ? "warning" : "error", next.reason.c_str());
+      std::fprintf(stderr, "%s: %s\n", next.ranks > 0 ? "warning" : "error", printable(next.reason).c_str());
     if (next.ranks == 0) return next.code;
     ranks = next.ranks;
   }

@@ -23,6 +23,7 @@ struct SampleOptions {
   int64_t queries = 10, neighbors = 7;  // rows and columns of the montage
   int64_t train = 4000, test = 2000;    // samples that are embedded
   int64_t questions = 40;               // of the ledger, the last ones
+  at::Device device = at::kCPU;         // that embeds
 };
 
 struct SampleParts {

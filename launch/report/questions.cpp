@@ -7,6 +7,7 @@
 
 #include "core/data/dataset.h"
 #include "core/io/file_handle.h"
+#include "core/oracle/ledger/sqlite.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
 #include "launch/report/parts.h"
@@ -28,6 +29,7 @@ class LedgerReader {
   explicit LedgerReader(const std::string& path) : path_(path) {
     io::FileHandle::open_for_reading(path);  // refuses a pipe, at which SQLite would wait
     check(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr));
+    oracle::distrust_schema(db_);
   }
   ~LedgerReader() {
     sqlite3_finalize(rows_);

@@ -99,7 +99,7 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   const bool tested = !spec.data.test.empty();
   try {
     const auto alone = comm::make_local_comm();
-    const TrainedRun trained = load_trained_run(run.path, spec, *alone);
+    const TrainedRun trained = load_trained_run(run.path, spec, *alone, options.device);
     const Looked train =
         look_at(*trained.encoder, spec, spec.data.train, options.train, *alone, run.name + ": embed train");
     const Looked of =

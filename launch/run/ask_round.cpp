@@ -19,7 +19,7 @@ at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::
                       const AskOptions& ask, comm::Comm& comm) {
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty())
     return eval::inputs(*graph.data, samples, graph.spec.augment, ask.threads);
-  const TrainedRun trained = load_trained_run(run, graph.spec, comm);
+  const TrainedRun trained = load_trained_run(run, graph.spec, comm, ask.device);
   eval::EmbedOptions options;
   options.what = eval::EmbedWhat::embedding;
   options.augment = data::augment_options(graph.spec.augment, *graph.data);

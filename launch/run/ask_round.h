@@ -1,6 +1,8 @@
 // ask_round: a round of questions by the newest checkpoint of a run, on this machine, into its ledger.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,6 +21,7 @@ struct AskOptions {
   int64_t questions = 100;  // at most
   Untrained untrained = Untrained::refused;
   int threads = 1;
+  at::Device device = at::kCPU;                                    // that embeds the pool
   std::function<void(int64_t done, int64_t total)> progress = {};  // samples of the pool that are embedded
 };
 struct AskedRound {

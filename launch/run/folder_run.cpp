@@ -14,7 +14,7 @@
 #include "core/setup/run_spec.h"
 #include "dist/comm/device.h"
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 namespace {
@@ -26,6 +26,10 @@ constexpr int kMostCpuRanks = 4;
 int usable_gpus() {
   const dist::CudaState cuda = dist::cuda_state();
   return cuda.reason.empty() && cuda.torch.empty() ? cuda.devices : 0;
+}
+
+bool on_cpu(const FolderRun& folder) {
+  return std::find(folder.overrides.begin(), folder.overrides.end(), "train.device=cpu") != folder.overrides.end();
 }
 
 std::string value_of(const std::vector<Setting>& settings, const std::string& key) {
@@ -131,7 +135,7 @@ int prepare_folder(FolderRun& folder) {
   const ImportEnd import =
       import_once(folder.program, found, folder.data(), trained ? Changed::keep_import : Changed::import_again);
   if (import.code != 0) return import.code;
-  const int gpus = usable_gpus();
+  const int gpus = on_cpu(folder) ? 0 : usable_gpus();
   if (folder.ranks == 0) folder.ranks = gpus > 0 ? gpus : std::min(io::usable_cores(), kMostCpuRanks);
   if (import.again && !trained) fs::remove(folder.config());  // of other pictures
   const bool written = !fs::exists(folder.config());

@@ -14,7 +14,7 @@
 #include "core/record/run_info.h"
 #include "kernels/base/error.h"
 #include "kernels/base/hash.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "dist/comm/world.h"
+#include "kernels/base/printable.h"
 
 namespace pal::launch {
 
@@ -15,7 +16,7 @@ config::Config load_config(const std::string& path, const std::vector<std::strin
 }
 
 void print_notes(const config::Config& config) {
-  for (const std::string& note : config.notes()) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : config.notes()) fmt::print(stderr, "note: {}\n", printable(note));
 }
 
 }  // namespace pal::launch

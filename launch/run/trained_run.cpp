@@ -13,7 +13,7 @@
 #include "core/record/run_lock.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -27,7 +27,7 @@ config::Config run_config(const std::string& run) {
 
 setup::RunSpec run_spec(const std::string& run) { return setup::make_run_spec(run_config(run)); }
 
-TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm) {
+TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm, at::Device device) {
   const auto warn = [&](const std::string& w) {
     if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", printable(w));
   };
@@ -40,6 +40,7 @@ TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, 
     warn(fmt::format("the checkpoint is of step {}, but the run was trained to step {}", step, trained_to));
   TrainedRun trained{model::make_encoder(setup::model_spec(spec), comm), checkpoint->state.step, checkpoint->path};
   record::restore(model::model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
+  trained.encoder->to(device);
   trained.encoder->eval();
   return trained;
 }

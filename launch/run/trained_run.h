@@ -26,10 +26,12 @@ struct TrainedRun {
   int64_t step = 0;                         // of the checkpoint
   std::string checkpoint;                   // its folder
 };
-// Loads the newest valid checkpoint and prints a warning for each skipped one. Throws Error (data) if there is none.
-TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm);
+// Loads the newest valid checkpoint onto `device` and prints a warning for each skipped one. Throws Error (data) if
+// there is none.
+TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm,
+                            at::Device device = at::kCPU);
 
-// Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
+// Collective. Features of every sample, in order, in host memory of every rank, with a progress bar on rank 0.
 at::Tensor embed_all(model::Encoder& encoder, const setup::RunSpec& spec, const data::Dataset& data,
                      eval::EmbedWhat what, dist::World& world, const std::string& name);
 

@@ -252,7 +252,7 @@ class Answers(RunCase):
         self.assertIn("withdrawn", out)
 
     def test_warnings_hold_no_control_characters(self):
-        """Of a file in the inbox, as train and ask print them."""
+        """Of a file in the inbox, a damaged checkpoint, the holder of a lease, and what a run recorded."""
         self.train("odd", *PEOPLE, "train.steps=4", ranks=1)
         os.makedirs(f"{self.folder}/odd/inbox", exist_ok=True)
         for command in (["ask", "odd", "oracle.sampler=random", "--n", "2", "--out", "odd.jsonl"],
@@ -263,6 +263,29 @@ class Answers(RunCase):
             self.assertRegex(out, r"warning: .*" + command[0] + r"\\x1b\]0;x\\x07\.jsonl; the first: ")
             self.assertIn(r"\x1b[2J", out)
             self.assertNotIn("\x1b", out)
+        run = "odd\x1b[2J"
+        os.rename(f"{self.folder}/odd", f"{self.folder}/{run}")
+        with open(f"{self.folder}/{run}/checkpoints/step-8/state.json", "w") as f:
+            f.write("{}")
+        out = self.call("train", "c.yaml", *PEOPLE, "train.steps=12", "--run-dir", run)
+        self.assertRegex(out, r"warning: .*odd\\x1b\[2J/checkpoints/step-8")
+        self.assertNotIn("\x1b", out)
+        with open(f"{self.folder}/{run}/metrics.jsonl", "a") as f:
+            f.write('{"step": 13, "warning": "\\u001b[2J of a line"}\n')
+        with open(f"{self.folder}/{run}/machine.json", "w") as f:
+            json.dump([{"pal": "1", "torch": "\x1b[2J"}, {"pal": "2", "torch": "\x07"}], f)
+        lease = f"{self.folder}/{run}/ledger.sqlite.writer"
+        said = self.write_lines("odd-answers.jsonl", [])
+        for command, code, word in ((["watch", run], 0, r"\x1b[2J of a line"), (["runs", "."], 0, r"LibTorch \x1b[2J"),
+                                    (["report", run, "--out", "odd.html"], 0, r"LibTorch \x1b[2J"),
+                                    (["answers", "import", run, said], 0, r"on host \x1b[2J"), (["answers", "undo", run, "--uuid", "u"], 0, r"on host \x1b[2J"),
+                                    (["answers", "show", run], 3, r"on host \x1b[2J")):
+            if command[0] == "answers":
+                with open(lease, "w") as f:
+                    f.write("\x1b[2J 1 1 1\n")
+            out = self.call(*command, code=code)
+            self.assertIn(word, out, command)
+            self.assertNotIn("\x1b", out, command)
 
     def test_each_bad_input_gets_one_sentence(self):
         self.train("bad", *PEOPLE, "oracle.wait=exit", code=75)

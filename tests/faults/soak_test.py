@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The long suite of runs with faults: random faults for minutes, thousands of steps without a fault, and slow hangs.
+"""The long suite of runs with faults: random faults for minutes, thousands of steps without a fault, slow hangs, and a loaded machine.
 
 usage: soak_test.py PAL [test names]     (standard library only)
-PAL_SOAK_MINUTES (10) and PAL_SEED (1) are settings of Soak.test_random_faults, which takes about 1.7 times the minutes.
+PAL_SOAK_MINUTES (10) and PAL_SEED (1) are settings of Soak.test_random_faults, which takes about 1.7 times the minutes;
+PAL_LOAD_MINUTES (10) and PAL_LOAD (15), the runnable threads of the machine, of Loaded.
 """
 import os
 import random
@@ -147,6 +148,62 @@ class Calm(FaultCase):
         print(f"watching costs {100 * cost:.2f} % +- {100 * noise:.2f} % of a step of {statistics.median(seconds['off']):.2f} ms "
               f"({turns} x 1,000 steps each way; single turns differ by {100 * spread:.1f} %)", flush=True)
         self.assertLess(cost, 0.01 + 2 * noise, "1 %, and the noise of this machine")
+
+
+class Loaded(FaultCase):
+    """Two ranks among many more runnable processes than cores, at their low priority: a rank that gets no processor for
+    seconds is not a rank that hangs."""
+    NICE = ("nice", "-n", "19")
+    NETWORK = ("data.train=set.h5", "model.widths=[16, 32, 64, 256]", "model.projector=[256, 256, 128]", "train.global_batch=80",
+               "train.dtype=float32", "optim.kind=adamw", "optim.lr=0.001", "checkpoint.every=200", "log.every=50")
+
+    def setUp(self):
+        self.spinners = []
+
+    def tearDown(self):
+        for spinner in self.spinners:
+            spinner.kill()
+            spinner.wait()
+        super().tearDown()
+
+    def keep_load(self, wanted):
+        """One spinner more, or one fewer, so that this many threads can run."""
+        with open("/proc/loadavg") as file:
+            runnable = int(file.read().split()[3].split("/")[0]) - 1   # not this process
+        if runnable < wanted:
+            self.spinners.append(subprocess.Popen([*self.NICE, sys.executable, "-c", "while True: pass"]))
+        elif runnable > wanted and self.spinners:
+            spinner = self.spinners.pop()
+            spinner.kill()
+            spinner.wait()
+
+    def test_no_false_alarm_at_a_high_load(self):
+        wanted, minutes = int(os.environ.get("PAL_LOAD", "15")), float(os.environ.get("PAL_LOAD_MINUTES", "10"))
+        until, runs, steps, loads, lines = time.time() + 60 * minutes, 0, 0, [], []
+        while time.time() < until:
+            name = f"loaded{runs}"
+            with open(f"{self.folder}/{name}.txt", "w+") as said:
+                job = subprocess.Popen([*self.NICE, PAL, "train", "c.yaml", *self.NETWORK, "train.steps=10000", "--run-dir", name, "--np", "2"],
+                                       cwd=self.folder, stdout=said, stderr=subprocess.STDOUT)
+                asked = False
+                while job.poll() is None:
+                    self.keep_load(wanted)
+                    time.sleep(2)
+                    loads.append(os.getloadavg()[0])
+                    if time.time() > until and not asked:   # a checkpoint, and exit code 75
+                        job.send_signal(signal.SIGTERM)
+                        asked = True
+                said.seek(0)
+                out = said.read()
+            done = metrics_so_far(f"{self.folder}/{name}")
+            steps += done[-1]["step"] if done else 0
+            runs += 1
+            lines += [line for line in out.splitlines() if "warning" in line or "error" in line]
+            print(f"{time.strftime('%H:%M:%S')} run {runs}: exit {job.returncode}, {steps} steps in all, load {loads[-1]:.1f} "
+                  f"(mean {statistics.mean(loads):.1f}), {len(self.spinners)} spinners, {len(lines)} warnings", flush=True)
+            self.assertIn(job.returncode, (0, 75) if asked else (0,), out[-3000:])
+        print(*lines, sep="\n", flush=True)
+        self.assertEqual([line for line in lines if "error" in line or "restart" in line], [])
 
 
 if __name__ == "__main__":

@@ -44,10 +44,13 @@ void read_graph(const std::string& path, int64_t samples) {
   pal::graph::WeightedEdges(file.samples, std::move(file.pairs), path);
 }
 
-void read_tar(const std::string& path) {
+using OpenImages = std::unique_ptr<pal::data::ImageSource> (*)(const pal::data::ImportOptions&);
+
+template <OpenImages open>
+void read_images(const std::string& path) {
   pal::data::ImportOptions options;
   options.source = path;
-  const auto source = pal::data::webdataset_source(options);
+  const auto source = open(options);
   std::vector<uint8_t> bytes;
   for (size_t k = 0; k < source->images.size(); ++k) source->read(static_cast<int64_t>(k), bytes);
 }
@@ -108,7 +111,8 @@ const std::vector<Format>& formats() {
       {"safetensors", ".safetensors", [](const auto& path) { pal::io::read_safetensors(path); }},
       {"state", ".json",
        [](const auto& path) { pal::record::parse_state(pal::io::read_whole_file(path), "state.json"); }},
-      {"tar", ".tar", read_tar, pal::Exit::data, correct_tar},
+      {"tar", ".tar", read_images<pal::data::webdataset_source>, pal::Exit::data, correct_tar},
+      {"images_h5", ".h5", read_images<pal::data::h5_source>},
       {"png", ".png", read_png, pal::Exit::data, correct_png},
   };
   return all;

@@ -68,6 +68,18 @@ void write_features(const std::string& path) {
   out.close();
 }
 
+// Pixels of a gray image, and the file of another, each in the group of its class.
+void write_images(const std::string& path) {
+  const std::vector<uint8_t> pixels = test_picture(4, 3, 1, 5), file = test_jpeg(test_picture(8, 8, 3, 6), 8, 8);
+  pal::io::h5::File out = pal::io::h5::File::create(path, path);
+  out.make_group("a");
+  out.make_group("b");
+  out.handle().write_at(out.end(), pixels.data(), pixels.size());
+  out.describe("a/pixels", pal::io::h5::Type::u8, 12, 1, 4);
+  out.write("b/file", file);
+  out.close();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -77,6 +89,7 @@ int main(int count, char** arguments) {
   write_shards(folder + "/shard");
   write_pngs(folder + "/png");
   write_features(folder + "/features/good.h5");
+  write_images(folder + "/images_h5/good.h5");
   pal::graph::write_pairs(folder + "/pairs_h5/good.h5",
                           pal::graph::WeightedEdges(10, {{0, 1, 1.0}, {2, 9, -0.5}}, "the seed"));
 }

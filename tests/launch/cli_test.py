@@ -170,7 +170,12 @@ class Cli(unittest.TestCase):
             self.assertEqual(self.refused(*args), sentence)
 
     def test_doctor(self):
-        out = self.call("doctor")[0]
+        out = self.call("doctor", "--report", "doctor.html", MY_PASSWORD="hunter-12345")[0]
+        with open(f"{self.folder}/doctor.html", encoding="utf-8") as f:
+            page = f.read()
+        for word in ("LibTorch", "Fashion-MNIST", "this machine can train on"):
+            self.assertIn(word, page)
+        self.assertNotIn("hunter-12345", page)
         for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "nvJPEG", "MPI", "HDF5", "disk", "Fashion-MNIST"):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         if "not in this build" not in out:
@@ -192,7 +197,7 @@ class Cli(unittest.TestCase):
         os.chmod(f"{bin_dir}/mpirun", 0o755)
         out = self.call("doctor", code=1, PATH=f"{bin_dir}:{os.environ['PATH']}")[0]
         self.assertRegex(out, r"(?m)^MPI +missing  .*213")
-        self.assertIn("try: mpirun " + ("--allow-run-as-root " if os.geteuid() == 0 else "") + "--bind-to none -np 2 hostname", out)
+        self.assertIn("try: mpirun " + ("--allow-run-as-root " if os.geteuid() == 0 else "") + "--bind-to none -np 2 hostname", " ".join(out.split()))
 
     # ---- config --------------------------------------------------------------------------------------------------
 

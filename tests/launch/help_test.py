@@ -83,12 +83,16 @@ class Help(unittest.TestCase):
             lines = [line for line in command_lines(text) if not line.startswith("bench") and line != "help TOPIC"]
             self.assertGreater(sum(self.check(line, path) for line in lines), 0, path)
 
+    def all_options(self):
+        """The help of every command and of every subcommand, with its name."""
+        for command, text in self.options.items():
+            yield command, text
+            for sub in re.findall(r"(?m)^  ([a-z-]+) ", text.partition("Subcommands:")[2]):
+                yield f"{command} {sub}", pal(command, sub, "--help")
+
     def test_options_in_errors(self):
         """An error such as "give --run-dir NEW" names an option of some command."""
-        known = set(re.findall(r"--[a-z][\w-]*", "\n".join(self.options.values())))
-        for command, text in self.options.items():
-            for sub in re.findall(r"(?m)^  ([a-z-]+) ", text.partition("Subcommands:")[2]):
-                known |= set(re.findall(r"--[a-z][\w-]*", pal(command, sub, "--help")))
+        known = set(re.findall(r"--[a-z][\w-]*", "\n".join(text for _, text in self.all_options())))
         sources = [path for room in ("core", "dist", "launch") for path in glob.glob(f"{ROOT}/{room}/**/*.cpp", recursive=True)
                    if "/slurm/" not in path and "/process/" not in path]   # these make command lines of other programs
         self.assertGreater(len(sources), 100)

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -164,6 +165,31 @@ class ImageImport(unittest.TestCase):
         self.call("import", "h5", "a.h5", "out/x.h5")
         self.assertEqual(self.samples("out/x.h5")[:2], (files[:3], [7, 0, 2]))
         self.assertEqual(self.samples("out/x-test.h5")[:2], (files[3:], [7, 0]))
+
+    def test_images_that_were_never_written(self):
+        """Declared arrays read as zeros: black images, empty files, the labels of class 0."""
+        text = "declared but not (wholly) written"
+        with h5py.File(self.path("pixels.h5"), "w") as file:
+            file["a/good"] = numpy.array(picture(20, 10))
+            file.create_dataset("a/plain", (10, 20, 3), "u1")
+            file.create_dataset("b/chunked", (10, 20, 3), "u1", chunks=(5, 20, 3))[:5] = 9
+            file.create_dataset("b/huge", (2**20, 2**20, 3), "u1", chunks=(64, 64, 3))
+        self.call("import", "h5", "pixels.h5", "out/pixels.h5", "--store", "raw")
+        self.assertEqual(self.samples("out/pixels.h5")[2], ["a/good"])
+        with open(self.path("out/pixels-quarantine.csv")) as file:
+            refused = file.read()
+        for name in ("a/plain", "b/chunked"):
+            self.assertRegex(refused, rf"(?m)^{name},.*{re.escape(text)}")
+        self.assertRegex(refused, r"(?m)^b/huge,")
+        content = numpy.frombuffer(encoded(picture(30, 30), "JPEG"), numpy.uint8)
+        for name, rows, images, targets in (("images", 4, (2,), 4), ("targets", 2, None, 0), ("many", 2**50, (2,), None)):
+            with h5py.File(self.path(f"{name}.h5"), "w") as file:
+                data = file.create_dataset("encoded_images", (rows,), h5py.vlen_dtype(numpy.uint8), chunks=images)
+                for k in range(2):
+                    data[k] = content
+                if targets is not None:
+                    file.create_dataset("targets", (rows,), "i8")[:targets] = 1
+            self.assertIn(text, self.call("import", "h5", f"{name}.h5", "out/x.h5", code=3))
 
     def test_features_that_were_never_written(self):
         """Declared arrays read as zeros; a huge one does not fit into memory."""

@@ -16,6 +16,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from data_case import PAL, Case, png  # noqa: E402
 
+CRASHES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz", "crashes")   # files on which HDF5 1.10.8 crashes
 
 CONFIG = """data: {train: out/x.h5, test: %s}
 model: {backbone: convnet, widths: [4], projector: [8]}
@@ -201,6 +202,8 @@ class Photos(Case):
         for args in (("data", "info", "huge.npy"), ("train", "c.yaml", "data.train=huge.npy", "model.backbone=none", "--run-dir", "run")):
             self.config("null")
             self.assertRegex(self.pal(*args, code=3), r"^error: huge\.npy needs more memory than is free: 3298\.5 GB; [\d.]+ GB are free: [^\n]*\n$")
+        for args in (("data", "info", f"{CRASHES}/features_heap.h5"), ("data", "import", "h5", f"{CRASHES}/images_chunks.h5", "out/crash.h5")):
+            self.assertRegex(self.pal(*args, code=3), r"(?m)^error: HDF5 crashed while it read this file: [^\n]*/\w+\.h5; the file is damaged, [^\n]*\n\Z")
         npy("o.npy", "|O", (3,), b"\x80\x04]")
         self.assertIn("Python objects (dtype object)", self.refused("info", "o.npy"))
 

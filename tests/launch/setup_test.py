@@ -7,6 +7,7 @@ A copy of the scripts installs a wheel of a few bytes, named torch, from a folde
 """
 import base64
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -97,6 +98,39 @@ class Setup(unittest.TestCase):
         done = self.setup(sha256)
         self.assertNotIn("installing", done.stdout)
         self.assertEqual(before, [os.stat(path).st_mtime_ns for path in (stamp, env)])
+
+
+class Gpus(unittest.TestCase):
+    """What is built for which GPUs, and what users of GPUs read before they start."""
+
+    def architectures(self, nvidia_smi=None):
+        with tempfile.TemporaryDirectory() as folder:
+            if nvidia_smi is not None:
+                with open(f"{folder}/nvidia-smi", "w", encoding="utf-8") as script:
+                    script.write("#!/bin/sh\nprintf '%s'\n" % nvidia_smi)
+                os.chmod(f"{folder}/nvidia-smi", 0o755)
+            for tool in ("sed", "tr", "sort", "head", "paste"):
+                os.symlink(shutil.which(tool), f"{folder}/{tool}")
+            script = f"eval \"$({shutil.which('sed')} -n '/^architectures()/,/^}}/p' {SOURCE}/launch/setup.d/common.sh)\"; architectures"
+            return subprocess.run([shutil.which("bash"), "-c", script], env={"PATH": folder}, capture_output=True, text=True, check=True).stdout.split(";")
+
+    def test_the_release_preset_has_every_data_center_gpu_since_turing(self):
+        with open(f"{SOURCE}/CMakePresets.json", encoding="utf-8") as presets:
+            release = next(p for p in json.load(presets)["configurePresets"] if p["name"] == "release")
+        self.assertEqual(release["cacheVariables"]["PAL_CUDA_ARCHITECTURES"], "75-real;80-real;90-real;100-real;120")
+
+    def test_quickstart_and_test_build_for_three_at_most(self):
+        self.assertEqual(self.architectures(), ["80-real", "90-real", "120"])
+        self.assertEqual(self.architectures("9.0\\n9.0\\n"), ["90-real"])
+        self.assertEqual(len(self.architectures("7.5\\n8.0\\n9.0\\n10.0\\n12.0\\n")), 3)
+
+    def test_what_users_of_gpus_read(self):
+        with open(f"{SOURCE}/README.md", encoding="utf-8") as readme:
+            self.assertIn("r580 or later", readme.read())
+        # A rank that sees only its own GPU cannot open its neighbors' memory.
+        advice = subprocess.run(["grep", "-rlE", "gpus-per-task|gpu-bind=(single|closest|map)", f"{SOURCE}/launch", f"{SOURCE}/configs", f"{SOURCE}/README.md"],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(advice.stdout, "")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 // table_test: alignment of text and numbers, UTF-8 widths.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -24,14 +26,20 @@ TEST(Table, RaggedRowsAndNoRows) {
   EXPECT_EQ(format_table({{"head"}, {"a", "b"}}), "head\na     b\n");
 }
 
-TEST(Facts, ALongTextGoesOnBelowItself) {
-  const std::string word(50, 'x');
-  EXPECT_EQ(format_facts({{"run", ""}, {"text", word + " " + word + " é " + word}, {"long one", "1"}}),
-            "run\ntext      " + word + " " + word + " é\n          " + word + "\nlong one  1\n");
-  const std::string path(150, 'p');  // one word is not cut
-  EXPECT_EQ(format_facts({{"path", path}}), "path  " + path + "\n");
-  EXPECT_EQ(format_facts({{"a", "bc", word + " " + word + " " + word}}),
-            "a  bc  " + word + " " + word + "\n       " + word + "\n");
+TEST(Table, TextOfTheLastColumnIsBroken) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "word" + std::to_string(i) + " ";
+  const std::string table = format_table({{"what", "n", "found"}, {"a", "1", text}, {"b", "2", "short"}});
+  EXPECT_EQ(table.substr(0, 25), "what  n  found\na     1  w");
+  EXPECT_NE(table.find("\n         word"), std::string::npos);
+  EXPECT_NE(table.find("\nb     2  short\n"), std::string::npos);
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kPageColumns);
+}
+
+TEST(Table, ALongWordStaysWhole) {
+  const std::string word(150, 'x');
+  EXPECT_EQ(format_table({{"a", "b"}, {"c", word + " y"}}), "a  b\nc  " + word + "\n   y\n");
 }
 
 }  // namespace

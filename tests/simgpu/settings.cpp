@@ -54,6 +54,7 @@ Settings Settings::from_environment() {
   settings.memory = number("SIMGPU_MEMORY", settings.memory);
   settings.driver = static_cast<int>(number("SIMGPU_DRIVER", static_cast<uint64_t>(settings.driver)));
   settings.break_at = broken_launch();
+  settings.exclusive = variable("SIMGPU_EXCLUSIVE");
   settings.bus = variable("SIMGPU_BUS");
   if (settings.bus.empty())
     settings.bus = "0000:0" + std::to_string(1 + number("OMPI_COMM_WORLD_LOCAL_RANK", 0)) + ":00.0";

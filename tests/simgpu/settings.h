@@ -30,6 +30,8 @@ struct Settings {
   uint64_t break_at = 0;
   // SIMGPU_BUS: the PCI address of the device. By default each rank of an MPI job has a device of its own.
   std::string bus;
+  // SIMGPU_EXCLUSIVE=folder: devices are in exclusive mode: one process has a context on each. Its locks lie there.
+  std::string exclusive;
   // SIMGPU_STATS=1: each launch prints its warp-instructions to stderr.
   bool stats = false;
 

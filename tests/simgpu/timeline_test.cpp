@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
+
+#include "tests/simgpu/runtime/fair_mutex.h"
 
 namespace simgpu {
 namespace {
@@ -16,6 +20,25 @@ struct Log {
   }
   bool before(char a, char b) const { return text.find(a) < text.find(b); }
 };
+
+// A thread that waits for a stream gives the mutex away and takes it again at once.
+TEST(FairMutex, AThreadThatWaitsGetsItFirst) {
+  FairMutex mutex;
+  for (int turn = 0; turn < 100; ++turn) {
+    mutex.lock();
+    std::atomic<bool> had{false};
+    std::thread other([&] {
+      const std::lock_guard<FairMutex> lock(mutex);
+      had = true;
+    });
+    while (mutex.waiting() == 0) std::this_thread::yield();
+    mutex.unlock();
+    mutex.lock();
+    EXPECT_TRUE(had) << "turn " << turn;
+    mutex.unlock();
+    other.join();
+  }
+}
 
 TEST(Timeline, ModeNowRunsAtOnce) {
   Timeline timeline(StreamMode::now, 0);

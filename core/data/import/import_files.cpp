@@ -13,6 +13,7 @@
 
 #include "core/data/import/image_converter.h"
 #include "core/data/import/import_internal.h"
+#include "core/data/shard_format.h"
 #include "core/io/csv.h"
 #include "core/io/file_handle.h"
 #include "core/io/files.h"
@@ -32,7 +33,7 @@ class FileSource final : public ImageSource {
     const io::FileHandle handle =
         io::FileHandle::open_for_reading((root_ / images[static_cast<size_t>(image)].id).string());
     const uint64_t bytes = handle.size();
-    PAL_DATA_CHECK(bytes < (uint64_t{1} << 31), "file of more than 2 GB", bytes, "leave it out");
+    PAL_DATA_CHECK(bytes <= shard_format::kMaxImageBytes, "file of more than 2 GB", bytes, "leave it out");
     file.resize(bytes);
     PAL_DATA_CHECK(handle.read_at(0, file.data(), file.size()), "it became shorter while it was read", handle.path(),
                    "import again");

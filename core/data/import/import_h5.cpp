@@ -39,14 +39,18 @@ class H5Source final : public ImageSource {
     const Place& place = places_[static_cast<size_t>(image)];
     if (place.row >= 0) return file_.read_bytes(place.name, place.row, file);
     const std::vector<int64_t> shape = file_.shape(place.name);
-    file_.read_bytes(place.name, file);
-    if (shape.size() <= 1) return;
-    // Pixels are treated as a PNG file: lossless.
+    const bool pixels = shape.size() > 1;
     const int64_t channels = shape.size() == 3 ? shape[2] : 1;
-    PAL_DATA_CHECK(shape.size() <= 3 && (channels == 1 || channels == 3),
-                   "the array does not have the shape of an image", place.name,
-                   "it must be (height, width) or (height, width, 1 or 3)");
-    check_image_size(shape[0], shape[1], {});
+    if (pixels) {
+      PAL_DATA_CHECK(shape.size() <= 3 && (channels == 1 || channels == 3),
+                     "the array does not have the shape of an image", place.name,
+                     "it must be (height, width) or (height, width, 1 or 3)");
+      check_image_size(shape[0], shape[1], {});
+    }
+    check_written(place.name);
+    file_.read_bytes(place.name, file);
+    if (!pixels) return;
+    // Pixels are treated as a PNG file: lossless.
     file = encode_png(file.data(), static_cast<int32_t>(shape[0]), static_cast<int32_t>(shape[1]),
                       static_cast<int>(channels));
   }
@@ -63,6 +67,12 @@ class H5Source final : public ImageSource {
     return group == "/" ? name : group + "/" + name;
   }
 
+  // HDF5 reads what was declared and never written as zeros.
+  void check_written(const std::string& name) const {
+    PAL_DATA_CHECK(file_.written(name), file_.path() + ": data set {} was declared but not (wholly) written", name,
+                   "write it again");
+  }
+
   // Splits and their groups: train and a test beside it, or the root.
   std::vector<std::pair<std::string, std::string>> parts() const {
     for (const char* test : {"test", "val", "validation"}) {
@@ -75,8 +85,10 @@ class H5Source final : public ImageSource {
     const std::string name = join(group, kImages);
     const std::vector<int64_t> shape = file_.shape(name);
     PAL_DATA_CHECK(shape.size() == 1, file_.path() + ": data set {} has the wrong shape", name, "it must be a list");
+    check_written(name);
     std::vector<int64_t> targets(static_cast<size_t>(shape[0]), -1);
     if (file_.has(join(group, kTargets))) {
+      check_written(join(group, kTargets));
       targets = file_.integers(join(group, kTargets));
       PAL_DATA_CHECK(static_cast<int64_t>(targets.size()) == shape[0], file_.path() + ": targets has length {}",
                      targets.size(), "encoded_images has length " + std::to_string(shape[0]));

@@ -12,6 +12,7 @@
 #include "core/data/dataset.h"
 #include "core/data/import/image_converter.h"
 #include "core/data/import/import_internal.h"
+#include "core/data/shard_format.h"
 #include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 
@@ -119,7 +120,9 @@ class TarSource final : public ImageSource {
  public:
   void read(int64_t image, std::vector<uint8_t>& file) const override {
     const Place& place = places_[static_cast<size_t>(image)];
-    file.resize(images[static_cast<size_t>(image)].bytes);
+    const uint64_t bytes = images[static_cast<size_t>(image)].bytes;
+    PAL_DATA_CHECK(bytes <= shard_format::kMaxImageBytes, "file of more than 2 GB", bytes, "leave it out");
+    file.resize(bytes);
     const io::FileHandle& tar = tars_[place.tar];
     PAL_DATA_CHECK(tar.read_at(place.offset, file.data(), file.size()), "its tar file became shorter", tar.path(),
                    "import again");

@@ -1,44 +1,41 @@
-// center_views: the views of evaluation; each thread takes the next sample.
+// center_views: the options of loaders: for evaluation, and for a device that renders.
 #include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <thread>
 
 #include "core/data/loader/loader.h"
-#include "core/data/loader/pending_step.h"
 
 namespace pal::data {
+namespace {
 
-at::Tensor load_center_views(const Dataset& data, const std::vector<int64_t>& samples,
-                             const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads) {
-  const auto rows = static_cast<int64_t>(samples.size());
-  at::Tensor images = empty_images(rows, augment, dtype);
-  const ViewSet views{.policies = {}, .large = augment};
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  FirstError error;
-  const auto work = [&] {
-    Renderer tile(data);
-    std::vector<uint8_t> bytes;
-    for (int64_t i = next++; i < rows; i = next++) {
-      try {
-        data.read(samples[i], bytes);
-        const int64_t at = i * images.stride(0);
-        dtype == at::kDouble ? tile.center(images.data_ptr<double>() + at, samples[i], bytes, views)
-                             : tile.center(images.data_ptr<float>() + at, samples[i], bytes, views);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        error.keep(std::current_exception(), i);
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < std::min<int64_t>(threads, rows); ++i) helpers.emplace_back(work);
-    work();
-  }
-  if (error.error) std::rethrow_exception(error.error);
-  return images;
+constexpr int64_t kStepBytes = int64_t{256} << 20;
+
+// Of the view, or of the decoded part that it needs.
+int64_t sample_bytes(const Dataset& data, const kernels::AugmentOptions& augment, at::ScalarType dtype) {
+  const std::vector<int32_t> shape = data.shape();
+  const int64_t part = data.encoding() == Encoding::raw ? int64_t{shape[0]} * shape[1] * shape[2] : 0;
+  return std::max({images_bytes(1, augment, dtype), part, int64_t{1}});
+}
+
+}  // namespace
+
+LoaderOptions center_views(const Dataset& data, std::vector<int64_t> samples, int64_t batch,
+                           const kernels::AugmentOptions& augment, at::ScalarType dtype) {
+  LoaderOptions options;
+  options.plan.samples = static_cast<int64_t>(samples.size());
+  options.plan.global_batch = std::clamp<int64_t>(kStepBytes / sample_bytes(data, augment, dtype), 1, batch);
+  options.plan.shuffle = Shuffle::none;
+  options.subset = std::move(samples);
+  options.views.policies.resize(1);
+  options.views.large = augment;
+  options.views.draw = Draw::none;
+  options.dtype = dtype;
+  options.planned_until = options.plan.steps_per_epoch();
+  return options;
+}
+
+void render_on(at::Device device, const Dataset& data, LoaderOptions& options) {
+  if (device.is_cpu() || options.dtype != at::kFloat || data.encoding() == Encoding::features) return;
+  options.render = Render::device;
+  options.device = device;
 }
 
 }  // namespace pal::data

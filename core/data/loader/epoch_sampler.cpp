@@ -60,7 +60,7 @@ class EpochOrder {
       : plan_(plan),
         epoch_(static_cast<uint64_t>(epoch)),
         runs_(plan.samples / EpochSpec::kRun),
-        first_(static_cast<uint64_t>(plan.shuffle == Shuffle::full ? plan.samples : std::max<int64_t>(runs_, 1)),
+        first_(static_cast<uint64_t>(plan.shuffle == Shuffle::windows ? std::max<int64_t>(runs_, 1) : plan.samples),
                stream(0)) {
     if (plan.shuffle == Shuffle::windows)
       start_ = static_cast<int64_t>(stream(kStart).below(static_cast<uint64_t>(plan.samples)));
@@ -70,8 +70,10 @@ class EpochOrder {
   std::vector<int64_t> samples(int64_t begin, int64_t end) const {
     std::vector<int64_t> samples;
     samples.reserve(static_cast<size_t>(end - begin));
-    if (plan_.shuffle == Shuffle::full) {
-      for (int64_t i = begin; i < end; ++i) samples.push_back(static_cast<int64_t>(first_(static_cast<uint64_t>(i))));
+    if (plan_.shuffle != Shuffle::windows) {
+      const bool shuffled = plan_.shuffle == Shuffle::full;
+      for (int64_t i = begin; i < end; ++i)
+        samples.push_back(shuffled ? static_cast<int64_t>(first_(static_cast<uint64_t>(i))) : i);
       return samples;
     }
     for (int64_t at = begin; at < end;) {
@@ -135,7 +137,7 @@ std::vector<int64_t> batch_samples(const EpochSpec& plan, const std::vector<int6
 
 std::vector<SampleRange> read_ahead(const EpochSpec& plan, int64_t step) {
   std::vector<SampleRange> ranges;
-  if (plan.shuffle == Shuffle::full) return ranges;
+  if (plan.shuffle != Shuffle::windows) return ranges;
   const Positions p = positions(plan, step);
   const EpochOrder order(plan, p.epoch);
   for (int64_t at = p.begin + plan.window; at < std::min(p.end + plan.window, plan.samples); ++at) {

@@ -3,6 +3,7 @@
 // An epoch of N samples is ceil(N / global_batch) steps of nearly equal size (they differ by at most one sample), and
 // each sample comes exactly once per epoch, for any W. The order is a counter-based permutation of (seed, epoch):
 //   full      of all samples: a cipher gives a nearly uniform random order, and every read is a random access
+//   none      of the plan, for evaluation
 //   windows   the data set is cut into runs of kRun samples, at other places in each epoch; the runs are shuffled, then
 //             the samples inside each window of many runs. A disk reads runs, one window ahead of the batches.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace pal::data {
 
-enum class Shuffle { full, windows };
+enum class Shuffle { full, windows, none };
 
 struct EpochSpec {
   static constexpr int64_t kRun = 16;  // consecutive samples: a megabyte or two of JPEG
@@ -30,8 +31,8 @@ struct EpochSpec {
 std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step);
 // The same for the samples trained on: plan index → sample id; an empty subset: all samples.
 std::vector<int64_t> batch_samples(const EpochSpec& plan, const std::vector<int64_t>& subset, int64_t step);
-// The samples that a disk should read during step `step`: runs in their shuffled order, one window ahead. Empty for a
-// full shuffle and at the end of an epoch.
+// The samples that a disk should read during step `step`: runs in their shuffled order, one window ahead. Empty without
+// windows and at the end of an epoch.
 struct SampleRange {
   int64_t begin = 0, end = 0;
 };

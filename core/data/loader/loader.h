@@ -81,8 +81,12 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-// Evaluation views (no randomness) of the given samples, (n, C, size, size).
-at::Tensor load_center_views(const Dataset& data, const std::vector<int64_t>& samples,
-                             const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads);
+// A loader of the views of evaluation: one per sample, without randomness, in the order of `samples`. At most `batch`
+// samples in a step, fewer where they are large; planned_until is the number of steps.
+LoaderOptions center_views(const Dataset& data, std::vector<int64_t> samples, int64_t batch,
+                           const kernels::AugmentOptions& augment, at::ScalarType dtype);
+
+// Lets a GPU make the views. The workers make views in fp64 and rows of features.
+void render_on(at::Device device, const Dataset& data, LoaderOptions& options);
 
 }  // namespace pal::data

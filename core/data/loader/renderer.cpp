@@ -80,9 +80,12 @@ void Renderer::draw(int64_t sample, const std::vector<uint8_t>& bytes, const Vie
   params_.resize(views.policies.size());
   sizes_.resize(params_.size());
   for (size_t v = 0; v < params_.size(); ++v) {
-    params_[v] =
-        kernels::draw_view_params(views.policies[v], views.large.seed, views.large.step, static_cast<uint64_t>(sample),
-                                  static_cast<uint32_t>(v), size.height, size.width);
+    if (views.draw == Draw::none)
+      params_[v] = {.crop = kernels::center_crop(size.height, size.width)};
+    else
+      params_[v] =
+          kernels::draw_view_params(views.policies[v], views.large.seed, views.large.step,
+                                    static_cast<uint64_t>(sample), static_cast<uint32_t>(v), size.height, size.width);
     sizes_[v] = v < large ? views.large.size : views.small_size;
   }
 }
@@ -112,9 +115,9 @@ void Renderer::copy_features(T* out, int64_t sample, const std::vector<uint8_t>&
   const auto* row = reinterpret_cast<const float*>(bytes.data());
   const auto dims = static_cast<int64_t>(bytes.size() / sizeof(float));
   Random random(views.large.seed, Purpose::augment, views.large.step, static_cast<uint64_t>(sample),
-                static_cast<uint32_t>(std::max<int64_t>(view, 0)));
+                static_cast<uint32_t>(view));
   for (int64_t k = 0; k < dims; ++k)
-    out[k] = static_cast<T>(row[k] + (view < 0 ? 0.0 : views.feature_noise * random.normal()));
+    out[k] = static_cast<T>(row[k] + (views.draw == Draw::none ? 0.0 : views.feature_noise * random.normal()));
 }
 
 template <class T>
@@ -137,19 +140,7 @@ void Renderer::augment(const std::vector<T*>& out, int64_t sample, const std::ve
   times.augment += thread_seconds() - decoded;
 }
 
-template <class T>
-void Renderer::center(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
-  if (data_.encoding() == Encoding::features) return copy_features(out, sample, bytes, views, -1);
-  const Size size = open(sample, bytes);
-  params_.assign(1, {});
-  params_[0].crop = kernels::center_crop(size.height, size.width);
-  sizes_.assign(1, views.large.size);
-  render(out, decode(sample, bytes, views), params_[0], views.large);
-}
-
 template void Renderer::augment(const std::vector<float*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
 template void Renderer::augment(const std::vector<double*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
-template void Renderer::center(float*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
-template void Renderer::center(double*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
 
 }  // namespace pal::data

@@ -22,6 +22,11 @@ enum class Decode {
   full,    // all pixels of a crop are decoded
 };
 
+enum class Draw {
+  random,  // by the policies
+  none,    // the view of evaluation: the centered square; features without noise
+};
+
 // How the views of a sample are made.
 struct ViewSet {
   std::vector<kernels::ViewPolicy> policies;  // (V) the large views, then the small ones
@@ -30,6 +35,7 @@ struct ViewSet {
   int32_t small_size = 0;
   Decode decode = Decode::scaled;
   double feature_noise = 0;  // features: standard deviation of the noise that makes a view
+  Draw draw = Draw::random;
 
   int64_t large_views() const { return static_cast<int64_t>(policies.size()) - small_views; }
 };
@@ -60,9 +66,6 @@ class Renderer {
   // All views of a sample: view v goes to out[v], (C, size, size) of the type T.
   template <class T>
   void augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
-  // The same with the one view of evaluation.
-  template <class T>
-  void center(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
 
   RenderTimes times;
   int64_t left_to_libjpeg = 0;  // images that the device's decoder did not take
@@ -74,7 +77,7 @@ class Renderer {
   Size open(int64_t sample, const std::vector<uint8_t>& bytes);
   void draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
   kernels::CropBox box_of_crops() const;
-  // A row of features, with noise where a view is given.
+  // A row of features, with the noise of the view.
   template <class T>
   void copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view);
   kernels::ImagePart decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);

@@ -170,7 +170,7 @@ ReadEntries import_answers(const std::string& path, AnswerFormat format, const s
   PAL_CHECK(format != AnswerFormat::edges && format != AnswerFormat::h5, "edges name pairs, not questions", path,
             "answer questions (jsonl, csv, label-studio), or train with graph.pairs=" + path);
   std::vector<std::string> lines;
-  if (format == AnswerFormat::jsonl) lines = split_lines(io::read_regular_file(path, kMaxAnswerBytes));
+  if (format == AnswerFormat::jsonl) lines = split_lines(read_answer_file(path));
   if (format == AnswerFormat::csv) lines = lines_of_csv(path);
   if (format == AnswerFormat::label_studio) lines = lines_of_label_studio(path, annotator);
   ReadEntries read = read_entries(lines, path);

@@ -19,28 +19,46 @@ std::string joined_lines(const std::vector<std::string>& lines) {
   return all;
 }
 
-constexpr size_t kEntriesAtOnce = 5000;  // of a transaction: a sync for many files, and bounded memory
+constexpr size_t kLinesAtOnce = 5000;  // of a transaction: a sync for many files, and bounded memory
+
+// The reason why a line is refused, without the middle of a long value in it.
+std::string short_reason(const std::string& reason) {
+  constexpr size_t kBegin = 300, kEnd = 150;
+  if (reason.size() <= kBegin + kEnd) return reason;
+  return reason.substr(0, kBegin) + "..." + reason.substr(reason.size() - kEnd);
+}
 
 // Entries that the ledger refused, a sentence or "" for each, join the bad lines.
 void join_refused(ReadEntries& read, const std::string* refused) {
   for (size_t k = 0; k < read.entries.size(); ++k) {
     if (refused[k].empty()) continue;
     read.bad_lines.push_back(read.lines[k]);
-    read.reasons.push_back(refused[k]);
+    read.reasons.push_back(short_reason(refused[k]));
   }
 }
 
 }  // namespace
 
+std::string read_answer_file(const std::string& path) {
+  std::string text = io::read_regular_file(path, kMaxAnswerBytes);
+  const int64_t lines = std::count(text.begin(), text.end(), '\n');
+  PAL_DATA_CHECK(lines <= kMaxAnswerLines, path + " has {} lines", lines,
+                 "a file of answers has at most " + std::to_string(kMaxAnswerLines) + ": divide it, or remove it");
+  return text;
+}
+
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where) {
   ReadEntries read;
   for (size_t k = 0; k < lines.size(); ++k) {
+    const std::string place = where + ":" + std::to_string(k + 1);
     try {
-      read.entries.push_back(parse_entry(lines[k], where + ":" + std::to_string(k + 1)));
+      PAL_DATA_CHECK(lines[k].size() <= kMaxAnswerLine, place + " has {} bytes", lines[k].size(),
+                     "a line has at most " + std::to_string(kMaxAnswerLine));
+      read.entries.push_back(parse_entry(lines[k], place));
       read.lines.push_back(lines[k]);
     } catch (const Error& e) {
       read.bad_lines.push_back(lines[k]);
-      read.reasons.emplace_back(e.what());
+      read.reasons.push_back(short_reason(e.what()));
     }
   }
   return read;
@@ -80,8 +98,8 @@ std::vector<std::string> Inbox::files() const {
 // again each round, because the trouble may pass.
 std::optional<ReadEntries> Inbox::read(const std::string& name, std::vector<std::string>& warnings) {
   try {
-    return read_entries(split_lines(io::read_regular_file(folder_ + "/" + name, kMaxAnswerBytes)), name);
-  } catch (const Error& e) {
+    return read_entries(split_lines(read_answer_file(folder_ + "/" + name)), name);
+  } catch (const std::exception& e) {
     warn_once(name, std::string("submitted answers are passed over: ") + e.what(), warnings);
     return std::nullopt;
   }
@@ -98,9 +116,10 @@ LedgerIntake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) {
     std::vector<std::string> names;
     std::vector<ReadEntries> read;
     std::vector<Entry> entries;
-    for (; next < found.size() && entries.size() < kEntriesAtOnce; ++next) {
+    for (size_t lines = 0; next < found.size() && lines < kLinesAtOnce; ++next) {
       std::optional<ReadEntries> one = this->read(found[next], warnings);
       if (!one) continue;
+      lines += one->entries.size() + one->bad_lines.size();
       entries.insert(entries.end(), one->entries.begin(), one->entries.end());
       names.push_back(found[next]);
       read.push_back(std::move(*one));

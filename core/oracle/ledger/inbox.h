@@ -5,7 +5,7 @@
 // records an uuid once, so a sender that does not know whether it succeeded submits again.
 // The writer drains the inbox once a round: valid answers enter the ledger, many files in one transaction, and only
 // then the files are removed. Invalid lines are kept in inbox/rejected/NAME.jsonl, with their reasons in NAME.txt. What
-// cannot be read (a folder, a pipe, a dangling link, a file of more than kMaxAnswerBytes) is skipped with a warning.
+// cannot be read (a folder, a pipe, a dangling link, a file above the limits) is skipped with a warning.
 // Thread: any number of threads and processes call submit(); only the ledger's writer calls drain().
 #pragma once
 
@@ -19,7 +19,10 @@
 
 namespace pal::oracle {
 
-inline constexpr uint64_t kMaxAnswerBytes = 256 << 20;  // of a file of answers
+// Of a file of answers: what is above one of the first two is refused as a whole, a longer line is a bad line.
+inline constexpr uint64_t kMaxAnswerBytes = 256 << 20;
+inline constexpr int64_t kMaxAnswerLines = 2'000'000;
+inline constexpr size_t kMaxAnswerLine = 1 << 16;
 
 // Lines of one file as entries; a line that cannot be read becomes a sentence.
 struct ReadEntries {
@@ -49,6 +52,8 @@ class Inbox {
   std::set<std::string> warned_;  // files that a warning named
 };
 
+// The content of a file of lines. Throws Error (data) when it cannot be read or is above the limits.
+std::string read_answer_file(const std::string& path);
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where);
 // Records the entries in the ledger; refused ones are added to the bad lines.
 LedgerIntake take_entries(Ledger& ledger, ReadEntries& read);

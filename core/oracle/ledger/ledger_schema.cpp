@@ -74,6 +74,16 @@ constexpr const char* kCopyFromSchema1 = R"sql(
   DROP TABLE run_1;
 )sql";
 
+// A ledger has tables and indices only: what else is in the file would answer for the tables, or act when they change.
+void check_only_tables(const Sqlite& db) {
+  Statement other(db,
+                  "SELECT type || ' ' || name FROM sqlite_schema WHERE type NOT IN ('table', 'index') "
+                  "OR sql LIKE 'CREATE VIRTUAL%'");
+  if (!other.next()) return;
+  PAL_DATA_CHECK(false, "ledger " + db.path() + " holds what no PAL writes", other.text(0),
+                 "do not trust the file: move it away, or take a copy from its source");
+}
+
 }  // namespace
 
 void prepare_ledger(const Sqlite& db, const std::string& run_id) {
@@ -86,6 +96,7 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
   }
   PAL_DATA_CHECK(db.number("PRAGMA application_id") == kLedgerApplication, "the database is not a PAL ledger",
                  db.path(), "move it away or choose another run folder");
+  check_only_tables(db);
   check_ledger_pages(db);
   const int64_t schema = db.number("PRAGMA user_version");
   PAL_DATA_CHECK(

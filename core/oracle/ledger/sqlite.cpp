@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
@@ -41,9 +44,33 @@ std::string what_to_do(int code) {
   }
 }
 
+// The journal of an unfinished transaction may name a super-journal, of a transaction in several databases. SQLite
+// rolls the transaction back and removes the file of that name, wherever it is. PAL has one database and never writes a
+// name.
+void check_journal(const std::string& journal) {
+  struct stat info {};
+  if (stat(journal.c_str(), &info) != 0) return;
+  const int file = io::open_regular_file(journal);
+  constexpr uint8_t kMagic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+  uint8_t end[16] = {};  // length of the name, its checksum, the magic number
+  const bool whole = fstat(file, &info) == 0 && info.st_size >= 16 && pread(file, end, 16, info.st_size - 16) == 16;
+  close(file);
+  const bool named = whole && std::any_of(end, end + 4, [](uint8_t b) { return b != 0; });
+  PAL_DATA_CHECK(!named || std::memcmp(end + 8, kMagic, 8) != 0,
+                 "the journal of a ledger names another file, which SQLite would remove", journal,
+                 "no PAL writes such a journal: do not trust the folder, and move the journal away");
+}
+
 }  // namespace
 
+void distrust_schema(sqlite3* db) {
+  for (const int off : {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_TRUSTED_SCHEMA})
+    sqlite3_db_config(db, off, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+}
+
 Sqlite::Sqlite(const std::string& path) : path_(path) {
+  check_journal(path + "-journal");
   // A new ledger names people: other users of the host may not read it. SQLite gives its journal the same rights.
   const int fresh = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
   if (fresh >= 0) close(fresh);
@@ -51,6 +78,7 @@ Sqlite::Sqlite(const std::string& path) : path_(path) {
       sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
   try {
     check(code);
+    distrust_schema(db_);
     // SQLite opens a file that it may not write for reading only; without this check the first answer would fail.
     if (sqlite3_db_readonly(db_, "main") != 0) check(SQLITE_READONLY);
   } catch (...) {

@@ -17,6 +17,10 @@ class DiskError : public Error {
   using Error::Error;
 };
 
+// For a database of a stranger: the statements that its file holds (triggers, views, checks that call functions with
+// side effects) do not run on this connection.
+void distrust_schema(sqlite3* db);
+
 class Sqlite {
  public:
   // Opens for writing or creates; read-only files are refused.

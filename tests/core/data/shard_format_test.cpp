@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <filesystem>
+
 #include "core/data/dataset.h"
 #include "core/io/crc32c.h"
 #include "core/io/h5.h"
@@ -278,6 +280,41 @@ TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {  // HDF5 itself would
     H5Sclose(space);
   });
   EXPECT_TRUE(contains(open_error(), "the bytes of data set labels are not in the file")) << open_error();
+}
+
+// Sparse files, whose length costs nothing on the disk.
+TEST_F(ShardFormat, WhatDoesNotFitIntoTheMemoryIsRefused) {
+  const int64_t count = int64_t{1} << 39;
+  const auto extend = [&] { std::filesystem::resize_file(path_, io::h5::kHeadBytes + (uint64_t{8} << 39)); };
+  {
+    io::h5::File file = io::h5::File::create(path_);
+    file.describe("numbers", io::h5::Type::u64, count, 8);
+    file.close();
+  }
+  extend();
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::h5::File::open(path_).read<uint64_t>("numbers"); }),
+                       "f.h5 needs more memory than is free: 4398.0 GB"));
+  {
+    io::h5::File file = io::h5::File::create(path_);
+    file.describe("texts", io::h5::Type::text, count, 1);
+    file.close();
+  }
+  extend();
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::h5::File::open(path_).read_text("texts"); }),
+                       "f.h5 needs more memory than is free: "));
+  {
+    io::h5::File file = io::h5::File::create(path_);
+    file.set_integers("/", "pal_format", {1});
+    file.set_text("/", "encoding", "jpeg");
+    file.set_integers("/", "shape", {0, 0, 3});
+    file.make_group("images");
+    file.write("images/offsets", std::vector<uint64_t>{0, uint64_t{1} << 39});
+    file.write("images/crc32c", std::vector<uint32_t>{0});
+    file.describe("images/bytes", io::h5::Type::u8, count, 1);
+    file.close();
+  }
+  extend();
+  EXPECT_TRUE(contains(open_error(), "sample 0 has 549755813888 bytes; an image has at most 2 GB")) << open_error();
 }
 
 TEST_F(ShardFormat, HDF5PrintsNothing) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -130,6 +131,22 @@ TEST_F(Safetensors, MalformedFilesAreRefused) {
       EXPECT_NE(std::string(e.what()).find(c.reason), std::string::npos) << e.what();
       EXPECT_NE(std::string(e.what()).find(path()), std::string::npos) << e.what();
     }
+  }
+}
+
+// A sparse file: its length costs nothing on the disk.
+TEST_F(Safetensors, MoreThanTheFreeMemoryIsRefused) {
+  const uint64_t bytes = uint64_t{3} << 40;
+  const std::string header = R"({"a":{"dtype":"F32","shape":[)" + std::to_string(bytes / 4) +
+                             R"(],"data_offsets":[0,)" + std::to_string(bytes) + "]}}";
+  std::filesystem::resize_file(with_header(header, 0), 8 + header.size() + bytes);
+  try {
+    read_safetensors(path());
+    ADD_FAILURE() << "was read";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::data);
+    EXPECT_NE(std::string(e.what()).find(path() + " needs more memory than is free: 3298.5 GB; "), std::string::npos)
+        << e.what();
   }
 }
 

@@ -238,10 +238,10 @@ TEST(RunSpec, KeysThatAreNotSetAreEmpty) {
 }
 
 TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
-  const RunSpec spec =
-      spec_of({"train.dtype=float64", "model.backbone=vit_b", "loss.kind=simclr", "optim.kind=adamw",
-               "graph.kind=signed", "oracle.wait=exit", "train.watchdog=off", "train.hang_seconds=7", "train.seed=9",
-               "augment.crop_scale=[0.1, 0.5]", "graph.self_loops=on", "oracle.budget=12"});
+  const RunSpec spec = spec_of({"train.dtype=float64", "model.backbone=vit_b", "loss.kind=simclr", "optim.kind=adamw",
+                                "graph.kind=signed", "oracle.wait=exit", "train.watchdog=off", "train.hang_seconds=7",
+                                "train.start_seconds=45", "train.deterministic=on", "train.seed=9",
+                                "augment.crop_scale=[0.1, 0.5]", "graph.self_loops=on", "oracle.budget=12"});
   EXPECT_EQ(spec.train.dtype, at::kDouble);
   EXPECT_EQ(spec.loss.dtype, at::kDouble);
   EXPECT_EQ(spec.model.dtype, at::kDouble);
@@ -252,6 +252,8 @@ TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
   EXPECT_EQ(spec.oracle.wait, oracle::WhileWaiting::exit);
   EXPECT_FALSE(spec.train.watchdog);
   EXPECT_EQ(spec.train.hang_seconds, 7);
+  EXPECT_EQ(spec.train.start_seconds, 45);
+  EXPECT_TRUE(spec.train.deterministic);
   EXPECT_EQ(spec.train.heartbeat_seconds, 10);
   for (const uint64_t seed :
        {spec.train.seed, spec.augment.seed, spec.model.seed, spec.graph.seed, spec.loss.seed, spec.oracle.seed}) {

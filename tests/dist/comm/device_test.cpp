@@ -55,6 +55,7 @@ TEST(Device, AutoTakesTheGpusWhenEachRankHasOne) {
   EXPECT_EQ(decide_device("cuda", ranks, 6).ordinal, 2);
   EXPECT_EQ(decide_device("cpu", ranks, 6).kind, DeviceKind::cpu);
   EXPECT_EQ(decide_device("cpu", ranks, 6).why, "train.device=cpu");
+  EXPECT_EQ(decide_device("cpu", ranks, 6, "--device").why, "--device=cpu");
 }
 
 TEST(Device, AutoTakesTheCpuOnAllRanksWithAReason) {
@@ -85,6 +86,12 @@ TEST(Device, NoDriverIsRefusedWhenCudaIsAsked) {
   EXPECT_NE(text.find("rank 0 on host a has no CUDA device: no NVIDIA driver on this machine"), std::string::npos)
       << text;
   EXPECT_NE(text.find("set train.device=cpu"), std::string::npos) << text;
+  try {
+    decide_device("cuda", ranks_of(2, 0), 0, "--device");
+    FAIL() << "no driver, and no refusal";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("--device is: cuda; set --device=cpu"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Device, FewerDevicesThanRanks) {
@@ -140,6 +147,9 @@ TEST(RankStatusChannel, NamesEndedLateAndDifferingRanks) {
             "this number "
             "(all_reduce of 9 float32)");
   EXPECT_NE(describe_missing({here, status(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
+  EXPECT_EQ(describe_missing({here, status(9, "x")}, 0, 10).find("train.start_seconds"), std::string::npos);
+  const LaunchStatus start = status(0, "start");
+  EXPECT_NE(describe_missing({start, std::nullopt}, 0, 10).find("raise train.start_seconds"), std::string::npos);
 }
 
 }  // namespace

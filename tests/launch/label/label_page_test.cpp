@@ -225,6 +225,21 @@ TEST_F(LabelPageTest, RatesAreLimited) {
     guesses += t.page.handle(t.post("/api/enter", "", json{{"token", token}}.dump())).status == 403;
   }
   EXPECT_EQ(guesses, 20);
+  int of_one_network = 0;
+  for (int k = 0; k < 50; ++k) {
+    PageRequest r = t.get("/", "");
+    r.address = "2001:db8::" + std::to_string(k);
+    of_one_network += t.page.handle(r).status == 401;
+  }
+  EXPECT_EQ(of_one_network, 20);
+}
+
+TEST(PageLimits, CountTheNetworksOfIPv6) {
+  EXPECT_EQ(network_of("10.1.2.3"), "10.1.2.3");
+  EXPECT_EQ(network_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+  EXPECT_EQ(network_of("fe80::5%eth0"), "fe80::%eth0/64");
+  EXPECT_EQ(network_of("::ffff:10.1.2.3"), "10.1.2.3");
+  EXPECT_EQ(network_of(""), "");
 }
 
 TEST_F(LabelPageTest, AQuestionIsAnsweredAndTheAnswerIsListed) {

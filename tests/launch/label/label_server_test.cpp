@@ -1,10 +1,12 @@
 // label_server: the page on a real socket: deadlines, sizes, broken requests, many at once.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <thread>
 
+#include "launch/label/connections.h"
 #include "launch/label/server.h"
 #include "tests/launch/label/label_page.h"
 #include "tests/launch/label/wire.h"
@@ -94,6 +96,7 @@ TEST_F(LabelServerTest, OnlyAPostHasABodyAndOfOneLength) {
   for (const std::string& twice :
        {"GET /api/standing HTTP/1.1\r\n" + headers() + length + "\r\n" + hidden,
         "HEAD / HTTP/1.1\r\n" + headers() + length + "\r\n" + hidden,
+        "GET / HTTP/1.1\r\nHost: other\r\n" + headers() + "\r\n" + hidden,
         "GET / HTTP/1.1\r\n" + headers() + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
         "POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(card.size()) +
             "\r\nTransfer-Encoding: chunked\r\n\r\n" + card + hidden,
@@ -104,6 +107,25 @@ TEST_F(LabelServerTest, OnlyAPostHasABodyAndOfOneLength) {
     const std::string all = wire.read(3);
     EXPECT_EQ(status(all), 400) << twice << all;
     EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
+    EXPECT_TRUE(wire.closed);
+  }
+  EXPECT_TRUE(t.ledger.all_answers().empty());
+}
+
+// A proxy that reads another size takes a part of the chunk for the next request.
+TEST_F(LabelServerTest, BodiesInChunksAreRefused) {
+  const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
+  const std::string card = t.card("ann", 1, std::string(32, 'a'));
+  const std::string size = fmt::format("{:x}", card.size());
+  for (const std::string& written : {size, "0x" + size, "+" + size, " " + size, size + ";a=b", size + " 5",
+                                     "00000000000000000000" + size, std::string("-1"), std::string("ffffffffffffffff"),
+                                     std::string("1ffffffffffffffff"), std::string("g"), std::string()}) {
+    Wire wire(server.port());
+    wire.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Transfer-Encoding: chunked\r\n\r\n" + written + "\r\n" +
+              card + "\r\n0\r\n\r\n" + hidden);
+    const std::string all = wire.read(3);
+    EXPECT_EQ(status(all), 400) << written << all;
+    EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << written << all;
     EXPECT_TRUE(wire.closed);
   }
   EXPECT_TRUE(t.ledger.all_answers().empty());
@@ -225,6 +247,17 @@ TEST_F(LabelServerTest, NoAnswerOfManyAtOnceIsLost) {
   for (std::thread& th : threads) th.join();
   EXPECT_EQ(good, 40);
   EXPECT_EQ(t.ledger.all_answers().size(), 80u);
+}
+
+TEST(LabelServer, ConnectionsOfOneNetworkOfIPv6AreCountedTogether) {
+  Connections connections({0, 10, 2}, [](socket_t) {});
+  const std::string many = "this address has 2 connections open: close some";
+  for (const char* address : {"2001:db8::1", "2001:db8::2"}) EXPECT_EQ(connections.admit(-1, address), "") << address;
+  EXPECT_EQ(connections.admit(-1, "2001:db8::ffff:3"), many);
+  EXPECT_EQ(connections.admit(-1, "2001:db8:0:1::1"), "");
+  for (const char* address : {"10.0.0.1", "::ffff:10.0.0.1"}) EXPECT_EQ(connections.admit(-1, address), "") << address;
+  EXPECT_EQ(connections.admit(-1, "10.0.0.1"), many);
+  EXPECT_EQ(connections.admit(-1, "::ffff:10.0.0.2"), "");
 }
 
 TEST(LabelServer, APortInUseGivesASentence) {

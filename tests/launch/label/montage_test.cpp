@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "launch/printable.h"
+#include "kernels/base/printable.h"
 #include "tests/core/data/memory_dataset.h"
 
 namespace pal::launch {

@@ -16,9 +16,9 @@ namespace {
 
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
-// For tests that act during a launch: SIMNCCL_DELAY_MS lengthens every launch.
-std::chrono::milliseconds delay() {
-  const char* text = std::getenv("SIMNCCL_DELAY_MS");
+// For tests that act meanwhile: SIMNCCL_DELAY_MS lengthens every launch, SIMNCCL_START_MS the start.
+std::chrono::milliseconds delay(const char* name) {
+  const char* text = std::getenv(name);
   return std::chrono::milliseconds(text == nullptr ? 0 : std::atoi(text));
 }
 
@@ -129,6 +129,8 @@ ncclResult_t Communicator::meet(const ncclUniqueId& id) {
   return in_background(std::thread([this, id] {
     try {
       Wire wire = wire_.fresh();
+      const auto until = std::chrono::steady_clock::now() + delay("SIMNCCL_START_MS");
+      while (std::chrono::steady_clock::now() < until && !aborted_) nap();
       std::vector<ncclUniqueId> ids(static_cast<size_t>(size()));
       for (int r = 0; r < size(); ++r) {
         wire.send(r, Stage::meet, &id, sizeof(id));
@@ -244,7 +246,7 @@ void Communicator::exchange(Launch& launch) {
   };
   before = look();
   compare(launch);
-  const auto until = std::chrono::steady_clock::now() + delay();
+  const auto until = std::chrono::steady_clock::now() + delay("SIMNCCL_DELAY_MS");
   while (std::chrono::steady_clock::now() < until && !aborted_) nap();
   if (look() != before) {
     fail(ncclInvalidUsage, "launch " + std::to_string(launch.number) + ": a buffer of " +

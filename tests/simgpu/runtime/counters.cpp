@@ -2,6 +2,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,8 @@
 namespace simgpu {
 namespace {
 
-constexpr const char* kKinds[] = {"launch", "op", "copy", "wait", "read", "collective", "allocation"};
+constexpr const char* kKinds[] = {"launch",     "op",         "copy",   "wait", "read",
+                                  "collective", "allocation", "thread", "sleep"};
 
 struct Tally {
   long times = 0;
@@ -41,6 +43,8 @@ Table& table();
 void write_table() {
   Table& t = table();
   const std::lock_guard lock(t.mutex);
+  const auto on_device = [](const auto& entry) { return std::get<1>(entry.first) < static_cast<int>(Count::thread); };
+  if (std::none_of(t.tallies.begin(), t.tallies.end(), on_device)) return;  // not a rank, but what started the ranks
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   std::FILE* file = std::fopen((t.folder + "/rank-" + (rank == nullptr ? "0" : rank) + ".json").c_str(), "w");
   if (file == nullptr) return;

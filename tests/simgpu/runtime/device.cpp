@@ -1,7 +1,9 @@
 #include "tests/simgpu/runtime/device.h"
 
 #include <cxxabi.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -63,13 +65,23 @@ std::string Device::bus(int ordinal) const {
 cudaError_t Device::enter_context() {
   if (settings.devices == 0) return cudaErrorNoDevice;
   const int mine = current_device();
+  if (context_ < 0 && !take_exclusively(mine)) return cudaErrorDevicesUnavailable;
   if (context_ < 0) context_ = mine;
   if (context_ == mine) return cudaSuccess;
+  refused_.insert(mine);
   char name[16] = {};
   pthread_getname_np(pthread_self(), name, sizeof(name));
   complain("the thread \"" + std::string(name) + "\" works on device " + std::to_string(mine) +
            ", but this process computes on device " + std::to_string(context_) + ": call cudaSetDevice first");
   return cudaErrorInvalidDevice;
+}
+
+// The lock is held until the process ends, as a context is.
+bool Device::take_exclusively(int ordinal) {
+  if (settings.exclusive.empty()) return true;
+  const std::string path = settings.exclusive + "/" + bus(ordinal);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  return file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
 }
 
 void Device::before_launch() {

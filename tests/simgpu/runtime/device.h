@@ -16,6 +16,7 @@
 #include "tests/simgpu/launch.h"
 #include "tests/simgpu/memory.h"
 #include "tests/simgpu/module.h"
+#include "tests/simgpu/runtime/fair_mutex.h"
 #include "tests/simgpu/runtime/fatbin.h"
 #include "tests/simgpu/runtime/properties.h"
 #include "tests/simgpu/runtime/timeline.h"
@@ -57,7 +58,7 @@ class Device {
   Memory memory{HostAccess::refused};
   Timeline timeline;
   std::set<Event*> events;
-  std::mutex mutex;
+  FairMutex mutex;
 
   // ---- what the program registered; throws Fault(bad_ptx) when its PTX does not pass ----
   Binary* add_binary(const void* wrapper);
@@ -78,9 +79,11 @@ class Device {
 
   // The PCI address of a device.
   std::string bus(int ordinal) const;
-  // This thread works on its current device: cudaErrorInvalidDevice where the process has a context on another one.
+  // This thread works on its current device: cudaErrorInvalidDevice where the process has a context on another one,
+  // cudaErrorDevicesUnavailable where the device is in exclusive mode and another process has it.
   cudaError_t enter_context();
-  bool has_context(int ordinal) const { return context_ == ordinal; }
+  // Also of a device that was refused: a real driver would have made one there.
+  bool has_context(int ordinal) const { return context_ == ordinal || refused_.count(ordinal) > 0; }
 
   // A launch is due: may lose the device (SIMGPU_BREAK).
   void before_launch();
@@ -89,12 +92,14 @@ class Device {
  private:
   Device();
   Module& module(Binary& binary);
+  bool take_exclusively(int ordinal);
 
   std::vector<std::unique_ptr<Binary>> binaries_;
   std::map<const void*, KernelHandle> kernels_;
   std::map<const void*, VariableHandle> variables_;
   cudaError_t sticky_ = cudaSuccess;
   int context_ = -1;  // the device that the process works on; -1: none so far
+  std::set<int> refused_;
   uint64_t launches_ = 0;
 };
 
@@ -114,7 +119,7 @@ enum class Needs { context, nothing };
 template <class F>
 cudaError_t call(const F& f, Needs needs = Needs::context) {
   Device& device = Device::get();
-  const std::lock_guard<std::mutex> lock(device.mutex);
+  const std::lock_guard<FairMutex> lock(device.mutex);
   if (device.settings.driver < kLeastDriver) return last_error() = cudaErrorInsufficientDriver;
   cudaError_t error = needs == Needs::context ? device.sticky() : cudaSuccess;
   if (error == cudaSuccess && needs == Needs::context) error = device.enter_context();

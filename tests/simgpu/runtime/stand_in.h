@@ -10,7 +10,7 @@ extern "C" {
 
 // Where a stand-in may touch what the program names by this address (arena.h).
 uintptr_t simgpu_host_address(uintptr_t address);
-// Whether this process works on the device.
+// Whether this process works on the device, or tried to.
 int simgpu_has_context(int device);
 // counters.h: kind is a Count.
 int simgpu_counts(void);

@@ -4,6 +4,9 @@ AXES holds every value of every setting that touches the device. A case is a val
 for the axes that it does not name. DEFAULT has every value at least once, `pairs()` makes cases with every two values.
 """
 import random
+import re
+
+import job
 
 # axis: {value: settings}
 AXES = {
@@ -33,12 +36,15 @@ AXES = {
         "pairs": ["graph.kind=pairs", "graph.pairs=pairs.csv", "graph.edge_share=0"],
         "missing": ["graph.missing=0.3"],
     },
+    "loops": {"auto": [], "on": ["graph.self_loops=on"], "off": ["graph.self_loops=off"]},
+    "reduction": {"mean": [], "sum": ["loss.reduction=sum", "optim.lr=0.0001"]},
     "optim": {
         "sgd": [],
         "lars": ["optim.kind=lars", "optim.lars_eta=0.02"],
         "adamw": ["optim.kind=adamw", "optim.lr=0.001"],
     },
     "precision": {"full": [], "bf16": ["train.precision=bf16"]},
+    "algorithms": {"any": [], "deterministic": ["train.deterministic=on"]},
     "views": {
         "joint": [],
         "separate": ["train.views=separate"],
@@ -62,8 +68,10 @@ AXES = {
         "convnet": [],
         "no projector": ["model.projector=[]"],
         "resnet18": ["model.backbone=resnet18", "train.global_batch=5"],
+        "resnet50": ["model.backbone=resnet50", "model.stem=imagenet", "data.size=32", "optim.lr=0.001", "train.steps=1"],
         "vit": ["model.backbone=vit_s", "model.patch=6", "data.size=12", "train.global_batch=5"],
         "drop path": ["model.backbone=vit_s", "model.patch=6", "data.size=12", "model.drop_path=0.3", "train.global_batch=5"],
+        "features": ["model.backbone=none", "data.train=rows.npy", "data.test="],
     },
     "oracle": {
         "none": [],
@@ -74,8 +82,8 @@ AXES = {
 }
 
 # Settings whose loss on the device is another one by design, and the relative difference that is allowed for it.
-# ResNet-18 on five tiny images multiplies differences of the last bit.
-LOOSE = {("precision", "bf16"): 0.1, ("sent", "bfloat16"): 2e-3, ("model", "resnet18"): 1e-4}
+# A ResNet on a few tiny images multiplies differences of the last bit; of ResNet-50 the first loss alone is compared.
+LOOSE = {("precision", "bf16"): 0.1, ("sent", "bfloat16"): 2e-3, ("model", "resnet18"): 1e-4, ("model", "resnet50"): 1e-4}
 # Results that depend on the number of ranks: the CPU runs on as many.
 PER_WORLD = {("norm", "off"), ("norm", "node"), ("sent", "bfloat16")}
 # What is drawn from the pixels of a view, whose last bits differ: the twin is one device with streams in order.
@@ -125,6 +133,7 @@ def allowed(case):
         (get["loss"] in ("simclr", "nnclr", "nnclr batch", "barlow", "barlow graph") and get["graph"] in ("signed", "table", "regression", "ranking", "pairs")) or
         (get["loss"].startswith("barlow") and get["views"] == "three") or
         (jpeg and (get["graph"] in ("regression", "ranking", "pairs") or get["eval"] == "online")) or
+        (get["model"] == "features" and (get["augment"] not in ("plain", "windows") or get["views"] == "small" or get["eval"] == "online")) or
         (get["oracle"] != "none" and get["graph"] in ("regression", "ranking", "pairs", "table")))
 
 
@@ -149,6 +158,7 @@ DEFAULT = [
     ({"optim": "adamw", "model": "no projector"}, (1, 2)),
     ({"precision": "bf16"}, (1, 2)),
     ({"precision": "bf16", "model": "vit"}, (1,)),
+    ({"algorithms": "deterministic", "model": "resnet18"}, (2,)),
     ({"views": "separate", "optim": "lars"}, (2,)),
     ({"views": "three", "loss": "vicreg", "graph": "signed"}, (3,)),
     ({"views": "small", "augment": "all"}, (2,)),
@@ -157,6 +167,11 @@ DEFAULT = [
     ({"augment": "jpeg"}, (1,)),
     ({"augment": "nvjpeg"}, (1, 2)),
     ({"model": "resnet18"}, (1,)),
+    ({"model": "resnet50"}, (2,)),
+    ({"model": "features"}, (1, 2)),
+    ({"loops": "on"}, (2,)),
+    ({"loops": "off", "loss": "vic2"}, (1,)),
+    ({"reduction": "sum", "loss": "scl"}, (2,)),
     ({"model": "drop path"}, (2,)),
     ({"oracle": "captcha"}, (1, 2)),
     ({"oracle": "uncertainty", "graph": "mixed", "eval": "online"}, (2,)),
@@ -168,6 +183,42 @@ def missing_values():
     """Values that no case of DEFAULT has."""
     seen = {(axis, case.get(axis, next(iter(values)))) for case, _ in DEFAULT for axis, values in AXES.items()}
     return [(axis, value) for axis, values in AXES.items() for value in values if (axis, value) not in seen]
+
+
+# Keys with a choice that stays on the host, and choices that bring nothing new to the device.
+HOST = {"graph.deduction", "oracle.labeler", "oracle.consensus", "oracle.wait", "oracle.templates", "oracle.class_guess", "oracle.center",
+        "oracle.measure", "train.watchdog"}
+NOTHING_NEW = {
+    "model.backbone": {"resnet34": "the blocks of resnet18", "vit_b": "the blocks of vit_s"},
+    "train.device": {"auto": "cuda here", "cpu": "what every case is compared with"},
+    "train.dtype": {"float64": "for CPU ranks"},
+    # A sampler sees embeddings in host memory: uncertainty chooses by them, captcha does not.
+    "oracle.sampler": dict.fromkeys(("ssl supervised random outliers nnclr pruning coarse ensemble model_change gradients typical "
+                                     "k_center merging mix").split(), "chooses on the host"),
+}
+
+
+def choices(listed):
+    """{key: (default, values)} of the keys with a choice, from `pal config --keys`."""
+    found = {}
+    for key, default, text in re.findall(r"(?m)^([a-z_]+\.[a-z_]+) = (.*)\n((?:    .*\n)*)", listed):
+        values = re.match(r"[\w-]+(, [\w-]+)* or [\w-]+(?= )", " ".join(text.split()))
+        if values and values[0] != "true or false":
+            found[key] = (default, re.split(", | or ", values[0]))
+    return found
+
+
+def missing_choices(listed):
+    """Choices of the schema that no case of DEFAULT makes."""
+    base = {f"{section}.{key}": value for section, keys in re.findall(r"(?m)^(\w+): {(.*)}$", job.CONFIG)
+            for key, value in re.findall(r"(\w+): ([^,\[]+)", keys)}
+    cases = [dict(s.split("=", 1) for s in settings(case)) | {"train.device": "cuda"} for case, _ in DEFAULT]
+    missing = []
+    for key, (default, values) in choices(listed).items():
+        made = {case.get(key, base.get(key, default)) for case in cases}
+        if key not in HOST:
+            missing += [f"{key}={value}" for value in values if value not in made and value not in NOTHING_NEW.get(key, {})]
+    return missing
 
 
 def pairs(seed=1):

@@ -4,6 +4,7 @@
 // memory and written in stream order (host_copy.h). An operator that only makes another view of its input waits for
 // nothing. Structured operators arrive as their out form, composite ones in pieces; convolution must be named, or
 // LibTorch's composite looks for cuDNN.
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -12,6 +13,8 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/library.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -118,6 +121,18 @@ void count(const c10::FunctionSchema& schema) {
   if (kReads.count(schema.name()) > 0) simgpu_count(static_cast<int>(Count::read), name.c_str(), 0);
 }
 
+// SIMGPU_DETERMINISTIC=1: a convolution or product whose algorithm may differ from run to run is named. (The CPU's
+// operators in its place repeat their bits anyway.)
+void check_deterministic(const std::string& name) {
+  static const bool asked = std::getenv("SIMGPU_DETERMINISTIC") != nullptr;
+  if (!asked || (name != "aten::convolution" && name != "aten::mm")) return;
+  const at::Context& context = at::globalContext();
+  if (context.deterministicAlgorithms() && context.deterministicCuDNN() && !context.benchmarkCuDNN() &&
+      std::getenv("CUBLAS_WORKSPACE_CONFIG") != nullptr)
+    return;
+  std::fprintf(stderr, "simgpu: %s runs with an algorithm that may differ from run to run\n", name.c_str());
+}
+
 IValue back(const Call& call, const IValue& value) {
   if (value.isTensor()) return call.to_device(value.toTensor());
   if (!value.isTensorList()) return value;
@@ -130,6 +145,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const bool is_view = makes_view(schema);
   if (!is_view) count(schema);
+  check_deterministic(schema.name());
   const Quiet quiet;
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);

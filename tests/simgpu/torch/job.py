@@ -44,6 +44,14 @@ def write_idx(path, magic, shape, payload):
         f.write(struct.pack(">i", magic) + struct.pack(">%di" % len(shape), *shape) + payload)
 
 
+def write_npy(path, kind, shape, numbers):
+    header = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+        f.write(struct.pack(f"<{len(numbers)}{'f' if kind == '<f4' else 'q'}", *numbers))
+
+
 class Jobs:
     """Runs pal_simgpu in a temporary folder. Use as a context."""
 
@@ -79,6 +87,8 @@ class Jobs:
             f.write(CONFIG)
         with open(self.path("targets.csv"), "w", encoding="utf-8") as f:
             f.writelines(f"{rng.random():.4f},{rng.random():.4f}\n" for _ in range(SAMPLES))
+        write_npy(self.path("rows.npy"), "<f4", (SAMPLES, 10), [rng.gauss(i % CLASSES, 1) for i in range(SAMPLES) for _ in range(10)])
+        write_npy(self.path("rows-labels.npy"), "<i8", (SAMPLES,), [i % CLASSES for i in range(SAMPLES)])
         with open(self.path("pairs.csv"), "w", encoding="utf-8") as f:
             f.write("i,j,weight\n")
             for i in range(SAMPLES):
@@ -98,9 +108,9 @@ class Jobs:
 
     # ---- runs ----
 
-    def call(self, arguments, environment, code=0, timeout=600):
+    def call(self, arguments, environment, code=0, timeout=600, prefix=()):
         """Runs pal. Returns what it printed; raises when the exit code is not `code` or a stand-in complained."""
-        with subprocess.Popen([self.pal, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        with subprocess.Popen([*prefix, self.pal, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", env=environment, start_new_session=True) as process:
             try:
                 out = process.communicate(timeout=timeout)[0]

@@ -129,6 +129,9 @@ def main():
         return 1
     clock = Clock()
     with Jobs(options.pal, options.stand_ins) as jobs:
+        if missing := cases.missing_choices(jobs.call(["config", "--keys"], jobs.cpu())):
+            print("no case makes these choices; give them a case, or a reason in cases.py:", missing)
+            return 1
         matrix = Matrix(jobs, options.only)
         if options.suite == "values":
             tasks = [(matrix.compare, n, case, w) for n, (case, worlds) in enumerate(cases.DEFAULT) for w in worlds]

@@ -1,26 +1,28 @@
 #!/usr/bin/env python3
-"""operators_test: LibTorch's CUDA half has every operator of operators.txt.
+"""operators_test: LibTorch's CUDA half has every operator of operators.txt and operators_eval.txt.
 
     operators_test.py FOLDER_OF_LIBTORCH
 
-The stand-in runs any operator on the CPU; the real libtorch_cuda.so must have each that training uses on the device.
-matrix_test.py compares operators.txt with what the runs use, so for a new operator a developer must check
-that the library has it, whether it waits for the device, and whether it is deterministic.
+The stand-in runs any operator on the CPU; the real libtorch_cuda.so must have each that training (operators.txt)
+or evaluation besides (operators_eval.txt) uses on the device. matrix_test.py and eval_test.py compare the files with what the
+runs use, so for a new operator a developer must check that the library has it, whether it waits for the device, and whether it
+is deterministic.
 """
 import os
 import re
 import subprocess
 import sys
 
-LISTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "operators.txt")
+HERE = os.path.dirname(os.path.abspath(__file__))
+LISTED, LISTED_EVAL = os.path.join(HERE, "operators.txt"), os.path.join(HERE, "operators_eval.txt")
 # Operators that LibTorch's CUDA half has under another name.
 OTHER_NAMES = {"convolution": "cudnn_convolution", "convolution_backward": "cudnn_convolution"}
 # A kernel that LibTorch's CUDA half enters into a table of the CPU half: no function has its name.
 STUBS = {"copy_"}
 
 
-def listed():
-    with open(LISTED, encoding="utf-8") as f:
+def listed(path=LISTED):
+    with open(path, encoding="utf-8") as f:
         return set(f.read().split())
 
 
@@ -36,7 +38,7 @@ def in_library(torch):
 
 
 def main():
-    there, names = in_library(sys.argv[1]), listed()
+    there, names = in_library(sys.argv[1]), listed() | listed(LISTED_EVAL)
     missing = []
     for name in sorted(names - STUBS):
         real = OTHER_NAMES.get(name, name)

@@ -42,6 +42,8 @@ BUGS = {
     "host read": ("dist/train/grad_sync.cpp", "bool all_finite(const at::Tensor& bucket) {\n",
                   "bool all_finite(const at::Tensor& bucket) {\n"
                   "  if (planted(\"host read\")) return *static_cast<const float*>(bucket.const_data_ptr()) < 1e30f;\n"),
+    "features too early": ("core/eval/embed.cpp", "    under_way_->done.synchronize();\n",
+                           "    if (!planted(\"features too early\")) under_way_->done.synchronize();\n"),
 }
 # What a bug needs besides.
 HELP = {

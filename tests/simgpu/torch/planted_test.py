@@ -18,7 +18,10 @@ LIMITS = ["train.hang_seconds=30", "train.stall_seconds=2", "train.heartbeat_sec
 # The guard thread asks CUDA about launches that are older than a second, and the watchdog's thread reads its answer with
 # every heartbeat: rank 0 is 12 seconds late before its last step. The loader's thread asks CUDA when a pinned buffer is
 # given back while a copy is under way, which is seldom: it gets a hundred steps.
-BUSY = ["--allow-faults"]
+# On a busy machine the watchdog must not end such a run before that.
+BUSY = ["--allow-faults", "train.heartbeat_seconds=600", "train.hang_seconds=600"]
+# Questions that are chosen by the features of the pool change the graph.
+ASKING = ["train.steps=4", "oracle.sampler=uncertainty", "oracle.every=1", "oracle.questions_per_round=6", "oracle.pool=40"]
 # bug: (settings, sentence that must be printed; "" when wrong weights are how it shows)
 EXPECTED = {
     "no after": ([], ""),
@@ -31,6 +34,7 @@ EXPECTED = {
     "overwritten copy": ([], ""),
     "loader's device": (["train.steps=100", "optim.lr=0.0001"], "works on device 0, but this process computes on device 1"),
     "host read": ([], "host code touches device memory"),
+    "features too early": (ASKING, ""),
 }
 
 
@@ -39,7 +43,7 @@ def run(jobs, bug, settings, seed):
     name = f"run-{bug.replace(' ', '-') or 'clean'}-{seed}"
     environment = jobs.device(2, seed=seed, **({"PAL_PLANTED": bug} if bug else {}), **({"PAL_FAULT": "busy:0:2"} if BUSY[0] in settings else {}))
     jobs.forget(name)
-    arguments = ["train", "c.yaml", "train.device=cuda", *STEPS, *settings, *LIMITS, "--run-dir", name, "--np", "2", "--max-restarts", "0"]
+    arguments = ["train", "c.yaml", "train.device=cuda", *STEPS, *LIMITS, *settings, "--run-dir", name, "--np", "2", "--max-restarts", "0"]
     out = jobs.call(arguments, environment, code=None)
     try:
         sha = jobs.sha(name)

@@ -3,9 +3,12 @@
 
     runs_test.py PAL_SIMGPU FOLDER_OF_THE_STAND_INS [test names]
 """
+import re
+import socket
 import sys
 import unittest
 
+import counters
 from job import Jobs, difference
 
 PAL, STAND_INS = sys.argv[1:3]
@@ -60,6 +63,25 @@ class Runs(unittest.TestCase):
             self.on_device(f"second-half-{ranks}", STATE, ranks, more=["--resume", f"whole-{ranks}/checkpoints/step-2"], seed=2)
             self.assertEqual(self.jobs.sha(f"whole-{ranks}"), self.jobs.sha(f"second-half-{ranks}"))
 
+    def test_deterministic_algorithms(self):
+        asked = {"SIMGPU_DETERMINISTIC": "1"}
+        self.on_device("repeats", [*STATE, "train.deterministic=on"], 2, asked)   # job.py refuses a complaint
+        self.on_device("repeats-half", [*STATE, "train.deterministic=on"], 2, asked, more=["--resume", "repeats/checkpoints/step-2"])
+        self.assertEqual(self.jobs.sha("repeats"), self.jobs.sha("repeats-half"))
+        with self.assertRaisesRegex(AssertionError, "convolution runs with an algorithm that may differ"):
+            self.on_device("may-differ", ["train.steps=1"], 1, asked)
+
+    def test_ranks_wait_for_each_other_at_the_start(self):
+        out = self.on_device("late", ["train.steps=1", "train.start_seconds=1"], 2, {"SIMNCCL_START_MS": "60000"}, code=71, more=["--max-restarts", "0"])
+        self.assertIn("in NCCL launch 0 (start)", out)
+        self.assertIn("raise train.start_seconds", out)
+        self.on_device("in-time", ["train.steps=1"], 2, {"SIMNCCL_START_MS": "1500"})
+
+    def test_one_rank_under_mpirun(self):
+        self.on_device("alone", STEPS)
+        self.jobs.call(["train", "c.yaml", "train.device=cuda", *STEPS, "--run-dir", "alone-np", "--np", "1"], self.jobs.device())
+        self.assertEqual(self.jobs.sha("alone"), self.jobs.sha("alone-np"))
+
     # ---- faults ----
 
     def test_a_killed_rank_is_restarted_and_the_weights_are_the_same(self):
@@ -89,7 +111,7 @@ class Runs(unittest.TestCase):
     def test_a_lost_device_ends_in_a_restart(self):
         for ranks in (1, 2):
             out = self.on_device(f"lost-{ranks}", [], ranks, {"SIMGPU_BREAK": f"150:{ranks - 1}"}, code=71, more=["--max-restarts", "0"])
-            self.one_error(out, "the device is lost", f"PCI 0000:0{ranks}:00.0", "uncorrectable ECC", "a restart continues from the last checkpoint")
+            self.one_error(out, "the device is lost", f"PCI 0000:0{ranks}:00.0, host {socket.gethostname()}", "uncorrectable ECC", "a restart continues from the last checkpoint")
 
     def test_an_old_driver(self):
         out = self.on_device("old", [], 1, {"SIMGPU_DRIVER": "12080"}, code=2)
@@ -104,6 +126,22 @@ class Runs(unittest.TestCase):
         self.assertTrue(0 <= last["sync_hidden"] <= 1, last)
         self.assertGreater(last["device_peak_mb"], 0.01)
         self.assertGreaterEqual(last["device_reserved_mb"], last["device_peak_mb"])
+
+    def test_a_step_creates_no_thread(self):
+        for lines in counters.count(self.jobs, ["train.steps=4"], 2):
+            phases = [line["phase"] for line in lines if line["kind"] == "thread"]
+            self.assertIn("", phases)   # those of the loader are created before the first step
+            self.assertEqual([phase for phase in phases if phase.startswith(("step 3", "step 4"))], [])
+
+    def test_the_estimate_of_device_memory(self):
+        big = ["model.projector=[1024, 1024]", "model.widths=[32, 64]", "data.size=24", "train.global_batch=24"]
+        self.on_device("memory", [*big, "train.steps=2"])
+        measured = [m for m in self.jobs.metrics("memory") if "loss" in m][-1]["device_peak_mb"]
+        out = self.jobs.call(["train", "c.yaml", *big, "--check"], self.jobs.cpu())
+        tensors, unit = re.search(r"(?m)^memory per GPU +.*tensors ([0-9.]+) (kB|MB|GB)", out).groups()
+        estimate = float(tensors) * {"kB": 1e-3, "MB": 1, "GB": 1e3}[unit]
+        self.assertTrue(0.5 < estimate / measured < 2, f"estimated {estimate} MB, measured {measured} MB")
+        self.assertNotIn("memory per GPU", self.jobs.call(["train", "c.yaml", "train.device=cpu", "--check"], self.jobs.cpu()))
 
 
 if __name__ == "__main__":

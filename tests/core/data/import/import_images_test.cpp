@@ -212,18 +212,22 @@ TEST_F(ImportImages, PngFilesOfOneSizeLoseNothing) {
   EXPECT_EQ(import_flat(again).left_out, 1);
 }
 
-// One member of a tar file: header, content, padding.
-std::string tar_member(const std::string& name, const std::string& content, char type = '0') {
+std::string tar_header(const std::string& name, size_t size, char type = '0') {
   std::string block(512, '\0');
   name.copy(block.data(), 100);
-  std::snprintf(block.data() + 124, 12, "%011zo", content.size());
+  std::snprintf(block.data() + 124, 12, "%011zo", size);
   block.replace(148, 8, 8, ' ');
   block[156] = type;
   block.replace(257, 6, std::string("ustar\0", 6));
   unsigned sum = 0;
   for (const char c : block) sum += static_cast<unsigned char>(c);
   std::snprintf(block.data() + 148, 8, "%06o", sum);
-  return block + content + std::string((512 - content.size() % 512) % 512, '\0');
+  return block;
+}
+
+// One member of a tar file: header, content, padding.
+std::string tar_member(const std::string& name, const std::string& content, char type = '0') {
+  return tar_header(name, content.size(), type) + content + std::string((512 - content.size() % 512) % 512, '\0');
 }
 
 TEST_F(ImportImages, WebDatasets) {
@@ -241,6 +245,11 @@ TEST_F(ImportImages, WebDatasets) {
   EXPECT_EQ(sample(*data, 2), noise_jpeg(3));
   EXPECT_EQ(data->id(2), long_name);
   EXPECT_EQ(report.ignored.at("*.json"), 1);
+
+  write("huge.tar", tar_member("0.jpg", noise_jpeg(2)) + tar_header("1.jpg", size_t{4} << 30));
+  fs::resize_file(folder_ / "huge.tar", size_t{5} << 30);  // sparse
+  EXPECT_EQ(import_webdataset(options("huge.tar", "out/h.h5")).left_out, 1);
+  EXPECT_TRUE(contains(read_file(folder_ / "out/h-quarantine.csv"), "file of more than 2 GB: 4294967296"));
 
   const std::string whole = read_file(folder_ / "src/t-0.tar");
   for (const size_t size : {size_t{1}, size_t{511}, size_t{700}, size_t{1600}}) {

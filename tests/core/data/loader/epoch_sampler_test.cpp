@@ -150,6 +150,14 @@ TEST(EpochSampler, WindowsAreReadOneWindowAhead) {
   EXPECT_TRUE(read_ahead({10000, 100, 9}, 3).empty());
 }
 
+TEST(EpochSampler, WithoutShuffleTheOrderIsThePlans) {
+  const EpochSpec plan{103, 20, 4, Shuffle::none};
+  const std::vector<int64_t> order = epoch_order(plan, 0);
+  ASSERT_EQ(order.size(), 103u);
+  for (int64_t i = 0; i < 103; ++i) EXPECT_EQ(order[i], i);
+  EXPECT_TRUE(read_ahead(plan, 0).empty());
+}
+
 // Each sample once per epoch, also when the run is stopped in the middle of it and resumed on other ranks.
 TEST(EpochSampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
   for (const Shuffle shuffle : {Shuffle::full, Shuffle::windows}) {

@@ -222,13 +222,13 @@ TEST(JpegLoader, AnotherDeviceGetsTheViews) {
 }
 
 TEST(JpegLoader, CenterViewsEqualAWholeDecode) {
-  const JpegDataset data(12, 20, 90, 31);
+  const auto data = std::make_shared<JpegDataset>(12, 20, 90, 31);
   kernels::AugmentOptions o;
   o.size = 24;
   std::vector<int64_t> samples = {3, 0, 7, 11};
-  const at::Tensor got = load_center_views(data, samples, o, at::kFloat, 2);
+  const at::Tensor got = Loader(data, center_views(*data, samples, 4, o, at::kFloat)).next().images;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const kernels::ImageView image = data.image(samples[i], {});
+    const kernels::ImageView image = data->image(samples[i], {});
     at::Tensor want = empty_images(1, o, at::kFloat);
     std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({&image, 1}, o, {1}));
     kernels::cpu::center_view(want.data_ptr<float>(), {&image, 1}, o,

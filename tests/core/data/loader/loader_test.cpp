@@ -222,17 +222,26 @@ TEST(Loader, RankWithoutRowsGetsAnEmptyTensor) {
 }
 
 TEST(Loader, CenterViews) {
-  MemoryDataset data(50, 14, 17, 3);
+  const auto data = std::make_shared<MemoryDataset>(50, 14, 17, 3);
   const kernels::AugmentOptions o = small_options(50).views.large;
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < 33; ++i) samples.push_back((i * 7) % 50);
-  const at::Tensor all = load_center_views(data, samples, o, at::kDouble, 1);
-  EXPECT_TRUE(at::equal(all, load_center_views(data, samples, o, at::kDouble, 3)));
+  const auto views = [&](int64_t batch, int threads) {
+    LoaderOptions options = center_views(*data, samples, batch, o, at::kDouble);
+    options.threads = threads;
+    Loader loader(data, options);
+    std::vector<at::Tensor> steps;
+    for (int64_t step = 0; step < options.planned_until; ++step) steps.push_back(loader.next().images.clone());
+    return at::cat(steps);
+  };
+  const at::Tensor all = views(33, 1);
+  EXPECT_TRUE(at::equal(all, views(33, 3)));
+  EXPECT_TRUE(at::equal(all, views(5, 2)));  // in the order of the samples
   std::vector<at::Tensor> singles;
   for (const int64_t s : samples) {
     std::vector<uint8_t> bytes;
-    data.read(s, bytes);
-    const kernels::ImageView image = data.image(s, bytes);
+    data->read(s, bytes);
+    const kernels::ImageView image = data->image(s, bytes);
     at::Tensor one = at::empty({1, 3, 12, 12}, at::kDouble);
     std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({&image, 1}, o, {1}));
     kernels::cpu::center_view(one.data_ptr<double>(), {&image, 1}, o,
@@ -240,9 +249,19 @@ TEST(Loader, CenterViews) {
     singles.push_back(one);
   }
   EXPECT_TRUE(at::equal(all, at::cat(singles)));
-  data.broken = samples[20];
-  EXPECT_THROW(load_center_views(data, samples, o, at::kFloat, 2), Error);
-  EXPECT_EQ(load_center_views(data, {}, o, at::kFloat, 2).size(0), 0);
+  data->broken = samples[20];
+  EXPECT_THROW(views(33, 2), Error);
+}
+
+TEST(Loader, StepsOfCenterViewsFitIntoMemory) {
+  const MemoryDataset data(50, 14, 17, 3);
+  kernels::AugmentOptions o = small_options(50).views.large;
+  const std::vector<int64_t> samples(40, 1);
+  EXPECT_EQ(center_views(data, samples, 256, o, at::kFloat).plan.global_batch, 256);
+  o.size = 2000;  // 48 MB
+  const LoaderOptions large = center_views(data, samples, 256, o, at::kFloat);
+  EXPECT_EQ(large.plan.global_batch, 5);
+  EXPECT_EQ(large.planned_until, 8);
 }
 
 }  // namespace

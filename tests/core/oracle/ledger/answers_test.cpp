@@ -189,8 +189,10 @@ TEST_F(InRun, OddEntriesOfTheInboxArePassedOver) {
       {"pipe", [](const std::string& p) { ASSERT_EQ(mkfifo(p.c_str(), 0600), 0); }, true},
       {"device", [](const std::string& p) { fs::create_symlink("/dev/zero", p); }, true},
       {"huge", [](const std::string& p) { std::ofstream(p).close(), fs::resize_file(p, kMaxAnswerBytes + 1); }, true},
+      {"endless", [](const std::string& p) { std::ofstream(p) << std::string(kMaxAnswerLines + 1, '\n'); }, true},
       {"kept", [](const std::string& p) { std::ofstream(p) << "{nonsense\n"; }, true},
       {"deep", [](const std::string& p) { std::ofstream(p) << kDeepLine; }, false},
+      {"wide", [](const std::string& p) { std::ofstream(p) << std::string(kMaxAnswerLine + 1, ' ') + "{}\n"; }, false},
       {"line\nbreak $(id)", [](const std::string& p) { std::ofstream(p) << "{nonsense\n"; }, false},
       {"not \xff utf8", [](const std::string& p) { std::ofstream(p) << "\xff\n"; }, false},
       {"partial", [](const std::string& p) { std::ofstream(p) << "{\"query\": 1"; }, false},
@@ -211,6 +213,21 @@ TEST_F(InRun, OddEntriesOfTheInboxArePassedOver) {
   EXPECT_EQ(warnings.size(), 0u) << warnings[0] << ": each is named once";
 }
 
+TEST_F(InRun, TheReasonOfARefusedLineIsShort) {
+  Inbox inbox(run_);
+  const std::string wide(60'000, 'x');
+  const char* const good = R"({"query": 1, "member": 3, "answer": "yes")";
+  for (const std::string& line :
+       {R"({"query": 1, "member": 3, "answer": ")" + wide + "\"}", good + (R"(, "seconds": ")" + wide + "\"}"),
+        good + (R"(, "undo": ")" + wide + "\"}")}) {
+    inbox.submit("wide", line + "\n");
+    std::vector<std::string> warnings;
+    EXPECT_EQ(inbox.drain(*ledger_, warnings).recorded, 0);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_LT(warnings[0].size(), 1000u) << warnings[0];
+  }
+}
+
 TEST_F(InRun, AnAnswersFileThatCannotBeReadIsPassedOver) {
   const auto exchange = make_file_labeler(run_, {});
   const std::string path = run_ + "/answers.jsonl";
@@ -222,9 +239,14 @@ TEST_F(InRun, AnAnswersFileThatCannotBeReadIsPassedOver) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_TRUE(exchange->collect(warnings).empty());
   fs::remove(path);
+  std::ofstream(path).close();
+  EXPECT_TRUE(exchange->collect(warnings).empty());
+  std::ofstream(path) << std::string(kMaxAnswerLines + 1, '\n');
+  EXPECT_TRUE(exchange->collect(warnings).empty());
+  EXPECT_EQ(warnings.size(), 2u);
   std::ofstream(path) << kDeepLine << answer_line({1, 7, 3, Verdict::yes, "ann"});
   EXPECT_EQ(exchange->collect(warnings).size(), 1u);
-  EXPECT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(warnings.size(), 3u);
 }
 
 TEST_F(InRun, DeeplyNestedFilesAreRefused) {

@@ -158,6 +158,52 @@ TEST_F(DamagedLedger, IsRefusedWhenAnAnswerChanged) {
     EXPECT_NE(refusal_after_sql(sql).find("is damaged"), std::string::npos) << sql;
 }
 
+// What a stranger's file can hold beside tables: none of it runs, and the ledger is refused.
+TEST_F(DamagedLedger, IsRefusedWhenItHoldsMoreThanTables) {
+  for (const char* sql :
+       {"CREATE TRIGGER evil AFTER UPDATE ON run BEGIN DELETE FROM answers; END",
+        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN UPDATE answers SET answer = 'no'; END",
+        "CREATE VIEW evil AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
+        "ALTER TABLE figures RENAME TO old; CREATE VIEW figures AS SELECT * FROM old",
+        "CREATE VIRTUAL TABLE evil USING fts4(x)"}) {
+    const std::string said = refusal_after_sql(sql);
+    EXPECT_NE(said.find("holds what no PAL writes"), std::string::npos) << sql << ": " << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  }
+}
+
+TEST_F(LedgerInDoubt, StatementsInTheFileDoNotRun) {
+  const Sqlite db(path_);
+  db.run(
+      "CREATE TABLE t(x); CREATE TABLE seen(x); CREATE VIEW v AS SELECT x FROM t;"
+      "CREATE TRIGGER w AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (1); END; INSERT INTO t VALUES (1)");
+  EXPECT_EQ(db.number("SELECT count(*) FROM seen"), 0);
+  EXPECT_THROW(db.number("SELECT x FROM v"), Error);
+}
+
+// A journal as a transaction in two databases leaves it. SQLite would remove the file that it names.
+TEST_F(DamagedLedger, AJournalThatNamesAnotherFileIsRefused) {
+  const std::string victim = folder_ / "precious.txt", journal = path_.string() + "-journal";
+  std::ofstream(victim) << "data";
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  const auto word = [](uint32_t n) {
+    return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
+                       static_cast<char>(n)};
+  };
+  const uint32_t page = 4096, pages = static_cast<uint32_t>(fs::file_size(path_) / page);
+  uint32_t sum = 0;
+  for (const char c : victim) sum += static_cast<unsigned char>(c);
+  std::string head = magic + word(0) + word(0) + word(pages) + word(512) + word(page);
+  head.resize(512, '\0');
+  std::ofstream(journal, std::ios::binary) << head << word(0x40000000 / page + 1) << victim
+                                           << word(static_cast<uint32_t>(victim.size())) << word(sum) << magic;
+  EXPECT_NE(refusal_of_opening(path_).find("names another file, which SQLite would remove: " + journal),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(victim));
+  std::ofstream(journal, std::ios::binary | std::ios::trunc) << head;  // of one database
+  EXPECT_EQ(refusal_of_opening(path_), "");
+}
+
 // An older program does not update the checksum: its answers are added to it when this program opens the ledger.
 TEST_F(DamagedLedger, AnswersOfAnOlderProgramJoinTheChecksum) {
   EXPECT_EQ(refusal_after_sql("DROP TABLE answer_sum"), "");

@@ -1,12 +1,10 @@
 // printable: text of files (names of classes, samples, people) for a terminal.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <string>
 
-namespace pal::launch {
+namespace pal {
 
 // Control characters and bytes that are not UTF-8 become \x1b and the like.
 inline std::string printable(const std::string& text) {
@@ -25,10 +23,10 @@ inline std::string printable(const std::string& text) {
     if (shown)
       out.append(text, i, length);
     else
-      out += fmt::format("\\x{:02x}", byte(i));
+      out += {'\\', 'x', "0123456789abcdef"[byte(i) >> 4], "0123456789abcdef"[byte(i) & 15]};
     i += shown ? length : 1;
   }
   return out;
 }
 
-}  // namespace pal::launch
+}  // namespace pal
