@@ -51,8 +51,9 @@ class World {
   // Collective. The device that `setting`=`asked` (auto, cpu, cuda) means for this rank. Where it is a GPU, NCCL
   // carries its tensors from now on: one NCCL communicator for `compute` and `gradients`, another for `node`. Call it
   // before taking a reference to a communicator: it replaces them. GPU ranks wait start_seconds for each other.
+  static constexpr double kStartSeconds = 120;  // the default of train.start_seconds
   DeviceDecision use_device(const std::string& asked, const std::string& setting = "train.device",
-                            double start_seconds = 120);
+                            double start_seconds = kStartSeconds);
 
   std::vector<const FlightRecorder*> flight_recorders() const {
     return {&compute_log_, &gradients_log_, &control_log_, &device_log_, &node_log_};

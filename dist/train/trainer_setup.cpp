@@ -145,7 +145,9 @@ void Trainer::count_partners() {
   const bool features = graph_spec_.targets != nullptr;  // relates all samples, more or less
   if (world_.rank() != 0 || done() || features || !setup::relates_samples(run_)) return;
   partners_ = measure_partners();
-  if (partners_ < kFew && (labeled_ > 0 || !store_.edges().empty()) && run_.graph.kind != graph::GraphKind::table)
+  const bool answers_first = run_.oracle.asks() && run_.graph.labeled_fraction == 0 && run_.graph.groups.empty();
+  if (partners_ < kFew && !answers_first && (labeled_ > 0 || !store_.edges().empty()) &&
+      run_.graph.kind != graph::GraphKind::table)
     warnings.push_back(
         fmt::format("{:.1f} % of a batch's rows have a related sample in the batch; raise graph.edge_share, which is "
                     "{:g}, or train.global_batch",

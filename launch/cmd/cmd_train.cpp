@@ -9,6 +9,7 @@
 
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/cores.h"
+#include "core/ops/torch_cuda.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
@@ -62,6 +63,7 @@ enum class Ending { finished, stopped, gave_up };
 dist::DeviceDecision training_device(const setup::RunSpec& spec, dist::World& world) {
   dist::DeviceDecision device =
       choose_device(config::choice_name(setup::kDevices, spec.train.device), "train.device", spec.train, world);
+  if (device.kind == dist::DeviceKind::cuda && spec.train.deterministic) ops::use_deterministic_algorithms();
   PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
             "set train.precision=full");

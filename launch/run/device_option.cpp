@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/torch_cuda.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 
@@ -20,7 +19,6 @@ dist::DeviceDecision choose_device(const std::string& asked, const std::string& 
   PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", setting + "=cuda",
             "set " + setting + "=cpu, or train with train.dtype=float32");
   dist::DeviceDecision decision = world.use_device(wide ? "cpu" : asked, setting, train.start_seconds);
-  if (decision.kind == dist::DeviceKind::cuda && train.deterministic) ops::use_deterministic_algorithms();
   if (wide && asked == "auto") decision.why = "train.dtype=float64 is for CPU ranks";
   return decision;
 }

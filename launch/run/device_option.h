@@ -18,8 +18,7 @@ namespace pal::launch {
 void add_device_option(CLI::App& app, std::string& device);
 
 // Collective. What `setting` (train.device, --device), whose value is `asked`, means for this rank: World::use_device,
-// except that float64 is for CPUs. A GPU's algorithms are deterministic where train.deterministic asks for it. Call it
-// before taking a reference to a communicator of the world.
+// except that float64 is for CPUs. Call it before taking a reference to a communicator of the world.
 dist::DeviceDecision choose_device(const std::string& asked, const std::string& setting, const setup::TrainSpec& train,
                                    dist::World& world);
 

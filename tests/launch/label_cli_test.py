@@ -116,6 +116,7 @@ class LabelCli(RunCase):
         self.assertIn("where people answer, set oracle.labeler=exchange", two)
         out = self.call("train", "c.yaml", *PEOPLE[1:], "graph.labeled_fraction=0", "train.steps=4", "--run-dir", "templates")
         self.assertIn("mixed, 3 labels known (oracle.templates=given takes one label of each class)", out)
+        self.assertNotIn("in the batch; raise", out)   # relations come with the answers
         self.assertIn("graph.kind=mixed gives weight to answers yes only", out)
         self.assertIn("9 in 1 round, 9 open", self.call("answers", "show", "templates"))
 

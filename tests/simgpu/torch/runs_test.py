@@ -127,6 +127,12 @@ class Runs(unittest.TestCase):
         self.assertGreater(last["device_peak_mb"], 0.01)
         self.assertGreaterEqual(last["device_reserved_mb"], last["device_peak_mb"])
 
+    def test_a_step_creates_no_thread(self):
+        for lines in counters.count(self.jobs, ["train.steps=4"], 2):
+            phases = [line["phase"] for line in lines if line["kind"] == "thread"]
+            self.assertIn("", phases)   # those of the loader are created before the first step
+            self.assertEqual([phase for phase in phases if phase.startswith(("step 3", "step 4"))], [])
+
     def test_the_estimate_of_device_memory(self):
         big = ["model.projector=[1024, 1024]", "model.widths=[32, 64]", "data.size=24", "train.global_batch=24"]
         self.on_device("memory", [*big, "train.steps=2"])
@@ -136,12 +142,6 @@ class Runs(unittest.TestCase):
         estimate = float(tensors) * {"kB": 1e-3, "MB": 1, "GB": 1e3}[unit]
         self.assertTrue(0.5 < estimate / measured < 2, f"estimated {estimate} MB, measured {measured} MB")
         self.assertNotIn("memory per GPU", self.jobs.call(["train", "c.yaml", "train.device=cpu", "--check"], self.jobs.cpu()))
-
-    def test_a_step_creates_no_thread(self):
-        for lines in counters.count(self.jobs, ["train.steps=4"], 2):
-            phases = [line["phase"] for line in lines if line["kind"] == "thread"]
-            self.assertIn("", phases)   # those of the loader are created before the first step
-            self.assertEqual([phase for phase in phases if phase.startswith(("step 3", "step 4"))], [])
 
 
 if __name__ == "__main__":
