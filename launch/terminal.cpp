@@ -82,7 +82,7 @@ std::string format_seconds(double seconds) {
 std::string progress_line(const ProgressState& state, int columns) {
   const double share =
       state.total > 0 ? std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0) : 1.0;
-  std::string line = state.what;
+  std::string line = printable(state.what);  // may hold the name of a run folder
   if (columns > 0) {
     const int full = static_cast<int>(share * kBarWidth);
     line += "  [" + std::string(full, '=') + std::string(kBarWidth - full, ' ') + "]";
