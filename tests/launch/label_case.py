@@ -32,7 +32,7 @@ def free_port():
 
 
 def rows(ledger, sql, *values):
-    db = sqlite3.connect(ledger, timeout=60)   # a commit waits for the disk
+    db = sqlite3.connect(ledger)
     try:
         return db.execute(sql, values).fetchall()
     finally:

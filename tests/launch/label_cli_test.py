@@ -244,10 +244,11 @@ class LabelCli(RunCase):
                 self.assertLess(time.time(), end, server.log())
                 time.sleep(0.1)
             self.assertEqual(server.log().count("no question is asked"), 1, server.log())
-            asked = rows(f"{self.folder}/alone/ledger.sqlite", "select count(*) from members join queries on id = query where sampler <> 'gold'")[0][0]
-            self.assertEqual(sum(map(int, re.findall(r"asked (\d+) more questions", server.log()))), asked)
+            counts = re.findall(r"asked (\d+) more questions", server.log())
         finally:
-            server.stop()
+            server.stop()   # it holds the ledger until then
+        asked = rows(f"{self.folder}/alone/ledger.sqlite", "select count(*) from members join queries on id = query where sampler <> 'gold'")[0][0]
+        self.assertEqual(sum(map(int, counts)), asked)
         rounds = rows(f"{self.folder}/alone/ledger.sqlite", "select count(distinct round) from queries where sampler <> 'gold'")[0][0]
         self.assertGreaterEqual(rounds, 2)
         self.assertEqual(rows(f"{self.folder}/alone/ledger.sqlite", "select count(*) from members")[0][0], 60)
