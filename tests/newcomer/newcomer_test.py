@@ -126,7 +126,7 @@ def train(pal, tree):
     folder = run_case.make_case(run_case.PLAIN)
     try:
         run(pal, "train", "c.yaml", "loss.kind=pull", "oracle.sampler=every_third", "oracle.every=2", "oracle.questions_per_round=9",
-            "oracle.pool=60", "graph.kind=mixed", "train.steps=8", "--run-dir", "run", "--np", "2", cwd=folder)
+            "oracle.pool=60", "graph.kind=mixed", "graph.labeled_fraction=0.05", "train.steps=8", "--run-dir", "run", "--np", "2", cwd=folder)
         lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl", encoding="utf-8")]
         steps = [line for line in lines if "loss" in line]
         if len(steps) != 8 or set(steps[0]["terms"]) != {"invariance", "norm"} or steps[-1]["queries"] <= 0:
