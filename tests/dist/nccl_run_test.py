@@ -47,7 +47,7 @@ class Device(RunCase):
     def test_doctor_and_bench_name_what_they_cannot_check(self):
         if self.gpu:
             self.skipTest("there is a GPU")
-        self.assertRegex(self.doctor, r"(?m)^GPUs and NCCL: no NVIDIA driver .*Not checked: .*peer access.*sums.*bandwidth")
+        self.assertRegex(self.doctor, r"(?m)^GPUs and NCCL: no NVIDIA driver .*\nNot checked: .*peer access.*sums.*bandwidth")
         self.assertRegex(self.doctor, r"(?m)^Result: this machine can train on CPUs; no GPU was tested")
         self.one_sentence(self.call("bench", "comm", "--device", "cuda", code=2), "no NVIDIA driver")
 
